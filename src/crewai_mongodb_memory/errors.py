@@ -1,0 +1,75 @@
+"""The exceptions, split by who must act.
+
+::
+
+    MongoMemoryError
+    ├── ConfigurationError          the caller: an argument or a filter has to change
+    ├── InvalidRecordError          the caller: a record cannot be stored as it is
+    ├── DimensionMismatchError      the caller: the embedder and the store do not fit
+    ├── ExactSearchTooLargeError    the caller: narrow the search, or add a vector index
+    └── LocalServerError            the machine: the embedded server cannot run here
+
+None derives from ``RuntimeError`` or ``OSError``: CrewAI drops those without a word
+(``crewai/memory/unified_memory.py``, ``crewai/utilities/reset_memories.py``).
+Errors of the MongoDB driver pass through as they are.
+"""
+
+from __future__ import annotations
+
+from crewai.memory.storage.backend import EmbeddingDimensionMismatchError
+
+__all__ = [
+    "ConfigurationError",
+    "DimensionMismatchError",
+    "ExactSearchTooLargeError",
+    "InvalidRecordError",
+    "LocalServerError",
+    "MongoMemoryError",
+]
+
+
+class MongoMemoryError(Exception):
+    """Every error that this library raises on its own account."""
+
+
+class ConfigurationError(MongoMemoryError, ValueError):
+    """An argument, a connection string or a filter cannot be used; nothing was read or written."""
+
+
+class InvalidRecordError(MongoMemoryError, ValueError):
+    """A record cannot be stored as it is; nothing was written.
+
+    Attributes:
+        record_id: the ``id`` of the record.
+        key: where in the record the fault is, as a dotted path such as ``metadata.price``.
+    """
+
+    def __init__(self, record_id: str, key: str, reason: str) -> None:
+        self.record_id = record_id
+        self.key = key
+        super().__init__(f"record {record_id!r}: {key}: {reason}")
+
+
+class DimensionMismatchError(MongoMemoryError, EmbeddingDimensionMismatchError):
+    """An embedding has another length than the vectors of this store; nothing was read or written.
+
+    Attributes:
+        stored_dim: dimensions of the store.
+        new_dim: dimensions of the embedding that was given.
+    """
+
+    def __init__(self, stored_dim: int, new_dim: int) -> None:
+        super().__init__(stored_dim, new_dim)
+        self.args = (
+            f"this store holds {stored_dim}-dimensional embeddings and was given one of {new_dim} dimensions: "
+            f"use the embedder that the store was filled with, or another collection_name, or clear this one "
+            f"with Memory.reset_all() and let the new embedder fill it again",
+        )
+
+
+class ExactSearchTooLargeError(MongoMemoryError):
+    """An exact search would have to score more records than ``exact_limit`` allows."""
+
+
+class LocalServerError(MongoMemoryError):
+    """The embedded server cannot be used here; the text says what to do."""

@@ -1,0 +1,168 @@
+"""Criteria: what a caller asks for, checked once, and the MongoDB query that selects it.
+
+Every value from outside ends up as a literal: text and ids are compared, never interpreted, and a metadata filter
+turns into tokens. A mapping of operators is refused rather than looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from crewai_mongodb_memory import metadata, scopes
+from crewai_mongodb_memory.errors import ConfigurationError
+from crewai_mongodb_memory.times import to_utc
+
+__all__ = ["Criteria", "checked_id", "delete_criteria", "scope_criteria", "search_criteria", "to_query"]
+
+
+@dataclass(frozen=True)
+class Criteria:
+    """What records must meet: all of it.
+
+    Attributes:
+        scope: normalised; the record lies in it or below it.
+        categories: the record has at least one of them; None is no criterion, an empty tuple matches nothing.
+        tokens: the record's metadata has all of them.
+        record_ids: the record is one of them; None is no criterion, an empty tuple matches nothing.
+        created_before: the record is older, in naive UTC.
+    """
+
+    scope: str = scopes.ROOT
+    categories: tuple[str, ...] | None = None
+    tokens: tuple[str, ...] = ()
+    record_ids: tuple[str, ...] | None = None
+    created_before: datetime | None = None
+
+    @property
+    def matches_nothing(self) -> bool:
+        return self.categories == () or self.record_ids == ()
+
+
+def scope_criteria(scope_prefix: str | None) -> Criteria:
+    """Return the criteria of a scope and everything below it; ``None``, ``""`` and ``"/"`` are everything."""
+    if scope_prefix is not None and not isinstance(scope_prefix, str):
+        raise ConfigurationError(f"a scope has to be text, not {scope_prefix!r}")
+    _check_text(scope_prefix or "", "a scope")
+    return Criteria(scope=scopes.normalize(scope_prefix))
+
+
+def search_criteria(
+    scope_prefix: str | None, categories: Iterable[str] | None, metadata_filter: Mapping[str, Any] | None
+) -> Criteria:
+    """Return the criteria of a search; an empty list or mapping is no criterion, as CrewAI sends it.
+
+    Raises:
+        ConfigurationError: a value is not what it should be, or holds operators.
+    """
+    return replace(
+        scope_criteria(scope_prefix),
+        categories=_texts(categories, "categories") or None,
+        tokens=_tokens(metadata_filter or {}),
+    )
+
+
+def delete_criteria(
+    scope_prefix: str | None = None,
+    categories: Iterable[str] | None = None,
+    record_ids: Iterable[str] | None = None,
+    older_than: datetime | None = None,
+    metadata_filter: Mapping[str, Any] | None = None,
+) -> Criteria:
+    """Return the criteria of a delete: all that are given count, and one that is given but empty matches nothing.
+
+    Raises:
+        ConfigurationError: none is given, or a value is not what it should be.
+    """
+    if not scope_prefix and all(value is None for value in (categories, record_ids, older_than, metadata_filter)):
+        raise ConfigurationError(
+            "a delete needs at least one criterion; scope_prefix='/' deletes everything, and so does reset()"
+        )
+    if older_than is not None and not isinstance(older_than, datetime):
+        raise ConfigurationError(f"older_than has to be a datetime, not {older_than!r}")
+    criteria = replace(
+        scope_criteria(scope_prefix),
+        categories=_texts(categories, "categories"),
+        record_ids=_texts(record_ids, "record_ids"),
+        created_before=None if older_than is None else to_utc(older_than),
+    )
+    if metadata_filter is None:
+        return criteria
+    tokens = _tokens(metadata_filter)
+    return replace(criteria, tokens=tokens) if tokens else replace(criteria, record_ids=())
+
+
+def to_query(criteria: Criteria, tenant: str | None) -> dict[str, Any]:
+    """Return the MongoDB query that selects what meets the criteria within a tenant.
+
+    >>> to_query(search_criteria("/crew", ["fact"], {"team": "sales"}), tenant="acme") == {
+    ...     "tenant": "acme",
+    ...     "scope_ancestors": "/crew",
+    ...     "categories": {"$in": ["fact"]},
+    ...     "metadata_tokens": {"$all": ['team="sales"']},
+    ... }
+    True
+    """
+    query: dict[str, Any] = {}
+    if tenant is not None:
+        query["tenant"] = tenant
+    if criteria.record_ids is not None:
+        query["_id"] = {"$in": list(criteria.record_ids)}
+    if criteria.scope != scopes.ROOT:
+        query["scope_ancestors"] = criteria.scope
+    if criteria.categories is not None:
+        query["categories"] = {"$in": list(criteria.categories)}
+    if criteria.tokens:
+        query["metadata_tokens"] = {"$all": list(criteria.tokens)}
+    if criteria.created_before is not None:
+        query["created_at"] = {"$lt": criteria.created_before}
+    return query
+
+
+def checked_id(record_id: str) -> str:
+    """Return a record id, or raise :class:`ConfigurationError` for what is not text."""
+    return _check_text(record_id, "a record id")
+
+
+def _texts(values: Iterable[str] | None, name: str) -> tuple[str, ...] | None:
+    if values is None:
+        return None
+    if isinstance(values, (str, bytes, Mapping)):
+        raise ConfigurationError(f"{name} has to be a list of texts, not {values!r}")
+    return tuple(dict.fromkeys(_check_text(value, f"an entry of {name}") for value in values))
+
+
+def _check_text(value: Any, what: str) -> str:
+    if not isinstance(value, str):
+        raise ConfigurationError(f"{what} has to be text, not {value!r}")
+    try:
+        metadata.check_text(value, what)
+    except metadata.UnstorableError as error:
+        raise ConfigurationError(str(error)) from error
+    return value
+
+
+def _tokens(metadata_filter: Mapping[str, Any]) -> tuple[str, ...]:
+    if not isinstance(metadata_filter, Mapping):
+        raise ConfigurationError(f"a metadata filter has to be a mapping, not {metadata_filter!r}")
+    try:
+        encoded = metadata.encode(metadata_filter, "metadata_filter")
+    except metadata.UnstorableError as error:
+        raise ConfigurationError(str(error)) from error
+    _refuse_operators(encoded, "metadata_filter")
+    return tuple(metadata.tokens(encoded))
+
+
+def _refuse_operators(value: Any, key: str) -> None:
+    if isinstance(value, dict):
+        for name, item in value.items():
+            if name.startswith("$"):
+                raise ConfigurationError(
+                    f"{key} holds the operator {name!r}: a metadata filter compares values, it takes no operators"
+                )
+            _refuse_operators(item, f"{key}.{name}")
+    elif isinstance(value, list):
+        for item in value:
+            _refuse_operators(item, key)

@@ -1,0 +1,294 @@
+"""``MongoStorageBackend``: CrewAI's storage protocol, each method one line over an operation."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from types import TracebackType
+from typing import Any, TypeVar
+
+from crewai.memory.types import MemoryRecord, ScopeInfo
+
+from crewai_mongodb_memory import driver
+from crewai_mongodb_memory.commands import Operation
+from crewai_mongodb_memory.connection import Connection, checked_connection_string, is_local, public_name
+from crewai_mongodb_memory.filters import delete_criteria, scope_criteria, search_criteria
+from crewai_mongodb_memory.operations import read, write
+from crewai_mongodb_memory.operations.search import search
+from crewai_mongodb_memory.store import Settings, Store
+from crewai_mongodb_memory.vectors import VectorFormat
+
+__all__ = ["MongoStorageBackend"]
+
+T = TypeVar("T")
+
+
+class MongoStorageBackend:
+    """CrewAI's memory on MongoDB: pass it as ``Memory(storage=…)``.
+
+    Building one does no I/O; it connects at its first use. It is safe to share among threads, event loops and
+    forks. Every async method (``asave``, ``asearch``, …) is its namesake on ``AsyncMongoClient``.
+
+    Args:
+        connection_string: ``mongodb+srv://…`` or ``mongodb://…`` for a server; ``"local"`` or ``"local:./folder"``
+            for an embedded one that keeps its data in a folder. None takes ``$MONGODB_URI``, then ``$ATLAS_URI``.
+        database_name: the database.
+        collection_name: the collection of records.
+        dimensions: of every embedding; None takes those of the first one stored.
+        vector_format: how embeddings are stored: ``"double"`` (an array) or ``"float32"`` (a BSON vector, a third
+            of the size). None is double on servers and float32 on the embedded one.
+        exact_limit: the most records that one search may score.
+        tenant: a hard partition. With it every read, write and delete is confined to this tenant's records;
+            without it a backend sees the records of all.
+        auto_setup: create missing indexes at the first save.
+        client_options: for ``MongoClient``; ``appname`` and ``driver`` cannot be set.
+
+    Raises:
+        ConfigurationError: an argument cannot be used.
+    """
+
+    def __init__(
+        self,
+        connection_string: str | None = None,
+        *,
+        database_name: str = "crewai_memory",
+        collection_name: str = "memories",
+        dimensions: int | None = None,
+        vector_format: VectorFormat | None = None,
+        exact_limit: int = 50_000,
+        tenant: str | None = None,
+        auto_setup: bool = True,
+        **client_options: Any,
+    ) -> None:
+        uri = checked_connection_string(connection_string)
+        default_format: VectorFormat = "float32" if is_local(uri) else "double"
+        settings = Settings(
+            database=database_name,
+            collection=collection_name,
+            tenant=tenant,
+            dimensions=dimensions,
+            vector_format=vector_format or default_format,
+            exact_limit=exact_limit,
+            auto_setup=auto_setup,
+        )
+        self._store = Store(settings)
+        self._connection = Connection(uri, database_name, client_options)
+        self._name = public_name(uri)
+
+    def __repr__(self) -> str:
+        settings = self._store.settings
+        tenant = "" if settings.tenant is None else f", tenant={settings.tenant!r}"
+        return (
+            f"MongoStorageBackend({self._name!r}, database_name={settings.database!r}, "
+            f"collection_name={settings.collection!r}{tenant})"
+        )
+
+    # Records
+
+    def save(self, records: list[MemoryRecord]) -> None:
+        """Store records by id, replacing those that exist: one bulk write, in order, safe to repeat.
+
+        All records are checked before any is sent. A record without an embedding is kept and listed, but no search
+        finds it.
+
+        Raises:
+            InvalidRecordError: a record cannot be stored, or its id belongs to another tenant.
+            DimensionMismatchError: an embedding does not fit the store.
+        """
+        self._run(write.save(self._store, records))
+
+    def update(self, record: MemoryRecord) -> None:
+        """Change the fields that the record was built with (``model_fields_set``); an unknown id writes nothing.
+
+        What was not given stays: CrewAI's consolidation leaves out ``source`` and ``private``. An embedding of
+        None keeps the stored one. To clear ``source``, give it as None.
+
+        Raises:
+            InvalidRecordError: a field cannot be stored; nothing was written.
+            DimensionMismatchError: the embedding does not fit the store.
+        """
+        self._run(write.update(self._store, record))
+
+    def touch_records(self, record_ids: list[str]) -> None:
+        """Set ``last_accessed`` of these records to now, in one round trip; unknown ids are passed over."""
+        self._run(write.touch_records(self._store, record_ids, _now()))
+
+    def delete(
+        self,
+        scope_prefix: str | None = None,
+        categories: list[str] | None = None,
+        record_ids: list[str] | None = None,
+        older_than: datetime | None = None,
+        metadata_filter: dict[str, Any] | None = None,
+    ) -> int:
+        """Delete the records that meet every given criterion and return how many there were.
+
+        A criterion that is given but empty matches nothing. ``scope_prefix="/"`` is everything. ``categories``:
+        any of them; ``metadata_filter``: all of it; ``older_than``: ``created_at`` before it, naive is UTC.
+
+        Raises:
+            ConfigurationError: no criterion at all, or one that is not what it should be.
+        """
+        criteria = delete_criteria(scope_prefix, categories, record_ids, older_than, metadata_filter)
+        return self._run(write.delete(self._store, criteria))
+
+    def reset(self, scope_prefix: str | None = None) -> None:
+        """Delete every record in a scope, or all; the collection and its indexes stay."""
+        self._run(write.delete(self._store, scope_criteria(scope_prefix)))
+
+    def get_record(self, record_id: str) -> MemoryRecord | None:
+        """Return a record with its embedding, or None."""
+        return self._run(read.get_record(self._store, record_id))
+
+    def list_records(self, scope_prefix: str | None = None, limit: int = 200, offset: int = 0) -> list[MemoryRecord]:
+        """Return records without their embeddings, newest ``created_at`` first, equal ones by id.
+
+        Change one with :meth:`update`: :meth:`save` would store it without an embedding.
+        """
+        return self._run(read.list_records(self._store, scope_prefix, limit, offset))
+
+    def search(
+        self,
+        query_embedding: list[float],
+        scope_prefix: str | None = None,
+        categories: list[str] | None = None,
+        metadata_filter: dict[str, Any] | None = None,
+        limit: int = 10,
+        min_score: float = 0.0,
+    ) -> list[tuple[MemoryRecord, float]]:
+        """Return the records nearest to a query with their scores, best first, equal ones by id.
+
+        The filters choose the candidates before they are ranked: the scope and all below it, any of the
+        categories, all of the metadata (a list in it: all of its elements). The score is the cosine, clamped to
+        [0, 1]; with ``min_score`` at 0 opposite vectors come too, at 0.0. The records come without embeddings. A
+        query of zeros finds nothing.
+
+        Raises:
+            ConfigurationError: the query or a filter is not what it should be.
+            DimensionMismatchError: the query does not fit the store.
+            ExactSearchTooLargeError: the filters leave more than ``exact_limit`` candidates.
+        """
+        criteria = search_criteria(scope_prefix, categories, metadata_filter)
+        return self._run(search(self._store, query_embedding, criteria, limit, min_score))
+
+    # Scopes and categories
+
+    def count(self, scope_prefix: str | None = None) -> int:
+        """Return how many records a scope and all below it hold; None counts all."""
+        return self._run(read.count(self._store, scope_prefix))
+
+    def get_scope_info(self, scope: str) -> ScopeInfo:
+        """Return count, categories, oldest and newest ``created_at`` and direct children of a scope."""
+        return self._run(read.get_scope_info(self._store, scope))
+
+    def list_scopes(self, parent: str = "/") -> list[str]:
+        """Return the paths of a scope's direct children, sorted."""
+        return self._run(read.list_scopes(self._store, parent))
+
+    def list_categories(self, scope_prefix: str | None = None) -> dict[str, int]:
+        """Return each category with the number of records that have it, most first."""
+        return self._run(read.list_categories(self._store, scope_prefix))
+
+    # The same on asyncio
+
+    async def asave(self, records: list[MemoryRecord]) -> None:
+        """Same as :meth:`save`."""
+        await self._arun(write.save(self._store, records))
+
+    async def aupdate(self, record: MemoryRecord) -> None:
+        """Same as :meth:`update`."""
+        await self._arun(write.update(self._store, record))
+
+    async def atouch_records(self, record_ids: list[str]) -> None:
+        """Same as :meth:`touch_records`."""
+        await self._arun(write.touch_records(self._store, record_ids, _now()))
+
+    async def adelete(
+        self,
+        scope_prefix: str | None = None,
+        categories: list[str] | None = None,
+        record_ids: list[str] | None = None,
+        older_than: datetime | None = None,
+        metadata_filter: dict[str, Any] | None = None,
+    ) -> int:
+        """Same as :meth:`delete`."""
+        criteria = delete_criteria(scope_prefix, categories, record_ids, older_than, metadata_filter)
+        return await self._arun(write.delete(self._store, criteria))
+
+    async def areset(self, scope_prefix: str | None = None) -> None:
+        """Same as :meth:`reset`."""
+        await self._arun(write.delete(self._store, scope_criteria(scope_prefix)))
+
+    async def aget_record(self, record_id: str) -> MemoryRecord | None:
+        """Same as :meth:`get_record`."""
+        return await self._arun(read.get_record(self._store, record_id))
+
+    async def alist_records(
+        self, scope_prefix: str | None = None, limit: int = 200, offset: int = 0
+    ) -> list[MemoryRecord]:
+        """Same as :meth:`list_records`."""
+        return await self._arun(read.list_records(self._store, scope_prefix, limit, offset))
+
+    async def asearch(
+        self,
+        query_embedding: list[float],
+        scope_prefix: str | None = None,
+        categories: list[str] | None = None,
+        metadata_filter: dict[str, Any] | None = None,
+        limit: int = 10,
+        min_score: float = 0.0,
+    ) -> list[tuple[MemoryRecord, float]]:
+        """Same as :meth:`search`."""
+        criteria = search_criteria(scope_prefix, categories, metadata_filter)
+        return await self._arun(search(self._store, query_embedding, criteria, limit, min_score))
+
+    async def acount(self, scope_prefix: str | None = None) -> int:
+        """Same as :meth:`count`."""
+        return await self._arun(read.count(self._store, scope_prefix))
+
+    async def aget_scope_info(self, scope: str) -> ScopeInfo:
+        """Same as :meth:`get_scope_info`."""
+        return await self._arun(read.get_scope_info(self._store, scope))
+
+    async def alist_scopes(self, parent: str = "/") -> list[str]:
+        """Same as :meth:`list_scopes`."""
+        return await self._arun(read.list_scopes(self._store, parent))
+
+    async def alist_categories(self, scope_prefix: str | None = None) -> dict[str, int]:
+        """Same as :meth:`list_categories`."""
+        return await self._arun(read.list_categories(self._store, scope_prefix))
+
+    # Life
+
+    def close(self) -> None:
+        """Give the connection back; the last backend on a client closes it. A later call connects again."""
+        self._connection.close()
+
+    async def aclose(self) -> None:
+        """Same as :meth:`close`, for the client of the running event loop too."""
+        await self._connection.aclose()
+
+    def __enter__(self) -> MongoStorageBackend:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> MongoStorageBackend:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def _run(self, operation: Operation[T]) -> T:
+        return driver.run(operation, self._connection.collection)
+
+    async def _arun(self, operation: Operation[T]) -> T:
+        return await driver.arun(operation, await self._connection.acollections())
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)

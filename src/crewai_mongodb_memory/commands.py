@@ -1,0 +1,143 @@
+"""Commands: the driver calls that operations are made of, as plain values.
+
+An operation is a generator: it yields commands, is sent their results, and returns its answer. It never sees a
+client, so the same operation runs on ``MongoClient`` and on ``AsyncMongoClient`` (``driver.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, TypeVar
+
+from pymongo import IndexModel, UpdateOne
+
+__all__ = [
+    "Aggregate",
+    "BulkWrite",
+    "Command",
+    "Count",
+    "CreateIndexes",
+    "DeleteMany",
+    "Document",
+    "Find",
+    "ListIndexes",
+    "Operation",
+    "Query",
+    "UpdateMany",
+    "UpdateOneDocument",
+]
+
+Document: TypeAlias = dict[str, Any]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Command:
+    """One call of the driver on one collection."""
+
+    collection: str
+
+    def on(self, collection: Any) -> Any:
+        """Call the driver; its result is what the operation is sent (awaited first, on an async collection)."""
+        raise NotImplementedError
+
+
+Operation: TypeAlias = Generator[Command, Any, T]
+
+
+@dataclass(frozen=True)
+class Query(Command):
+    """A command that is answered by a cursor; the operation is sent a list of its documents.
+
+    Attributes:
+        consume: takes the documents away in batches of ``batch_size`` as they arrive, so that they are never all
+            in memory; then the list that is sent is empty.
+    """
+
+    consume: Callable[[list[Document]], None] | None = field(default=None, kw_only=True)
+    batch_size: int = field(default=1000, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Find(Query):
+    filter: Document
+    projection: Document | None = None
+    sort: Sequence[tuple[str, int]] | None = None
+    skip: int = 0
+    limit: int = 0
+
+    def on(self, collection: Any) -> Any:
+        return collection.find(
+            self.filter,
+            self.projection,
+            sort=self.sort,
+            skip=self.skip,
+            limit=self.limit,
+            batch_size=self.batch_size if self.consume else 0,
+        )
+
+
+@dataclass(frozen=True)
+class Aggregate(Query):
+    pipeline: Sequence[Document]
+
+    def on(self, collection: Any) -> Any:
+        return collection.aggregate(self.pipeline)
+
+
+@dataclass(frozen=True)
+class ListIndexes(Query):
+    def on(self, collection: Any) -> Any:
+        return collection.list_indexes()
+
+
+@dataclass(frozen=True)
+class Count(Command):
+    filter: Document
+
+    def on(self, collection: Any) -> Any:
+        # Without a filter the server would read every document, embeddings and all, to count them.
+        return collection.count_documents(self.filter, **({} if self.filter else {"hint": "_id_"}))
+
+
+@dataclass(frozen=True)
+class BulkWrite(Command):
+    requests: Sequence[UpdateOne]
+
+    def on(self, collection: Any) -> Any:
+        return collection.bulk_write(self.requests, ordered=True)
+
+
+@dataclass(frozen=True)
+class UpdateOneDocument(Command):
+    filter: Document
+    update: Document
+
+    def on(self, collection: Any) -> Any:
+        return collection.update_one(self.filter, self.update)
+
+
+@dataclass(frozen=True)
+class UpdateMany(Command):
+    filter: Document
+    update: Document
+
+    def on(self, collection: Any) -> Any:
+        return collection.update_many(self.filter, self.update)
+
+
+@dataclass(frozen=True)
+class DeleteMany(Command):
+    filter: Document
+
+    def on(self, collection: Any) -> Any:
+        return collection.delete_many(self.filter)
+
+
+@dataclass(frozen=True)
+class CreateIndexes(Command):
+    models: Sequence[IndexModel]
+
+    def on(self, collection: Any) -> Any:
+        return collection.create_indexes(self.models)

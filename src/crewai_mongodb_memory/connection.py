@@ -1,0 +1,258 @@
+"""Connections: where a store is, and the clients that reach it.
+
+A client is made at its first use, never before: CrewAI builds a storage for every flow, whether it uses memory or
+not. All backends of a process that say the same connection string and options share one client; the last of them to
+close closes it. After a fork the child makes its own. On asyncio there is one client an event loop, closed with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import threading
+from collections.abc import AsyncGenerator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
+
+from pymongo import AsyncMongoClient, MongoClient
+from pymongo.driver_info import DriverInfo
+from pymongo.errors import PyMongoError
+from pymongo.read_preferences import ReadPreference
+from pymongo.uri_parser import parse_uri
+
+from crewai_mongodb_memory.documents import CODEC_OPTIONS
+from crewai_mongodb_memory.errors import ConfigurationError
+from crewai_mongodb_memory.local_server import LocalServer, local_folder
+
+__all__ = ["Connection", "checked_connection_string", "is_local", "public_name"]
+
+APP_NAME = "devrel-integ-crewai-python"
+DRIVER_NAME = "crewai-mongodb-memory"
+SERVER_SELECTION_TIMEOUT_MS = 10_000  # PyMongo's 30 s, times CrewAI's retries and threads, looks like a hang
+FIXED_OPTIONS = {"appname", "driver"}
+SCHEMES = ("mongodb://", "mongodb+srv://")
+
+
+def checked_connection_string(connection_string: str | None) -> str:
+    """Return a usable connection string: the given one, else ``$MONGODB_URI``, else ``$ATLAS_URI``.
+
+    Raises:
+        ConfigurationError: none is given, or it is malformed; the text repeats nothing of it.
+    """
+    if connection_string is None:
+        connection_string = os.environ.get("MONGODB_URI") or os.environ.get("ATLAS_URI")
+    choices = "'mongodb+srv://…' (Atlas), 'mongodb://…' (any server), or 'local' (an embedded one)"
+    if not connection_string:
+        raise ConfigurationError(f"no connection string: pass {choices}, or set MONGODB_URI")
+    if not isinstance(connection_string, str):
+        raise ConfigurationError(f"a connection string has to be text, not a {type(connection_string).__name__}")
+    if is_local(connection_string):
+        local_folder(connection_string)
+        return connection_string
+    if not connection_string.startswith(SCHEMES):
+        raise ConfigurationError(f"the connection string has none of the known forms: {choices}")
+    try:  # The name after +srv needs DNS; the rest can be checked without
+        parse_uri(connection_string.replace("mongodb+srv://", "mongodb://", 1), warn=False)
+    except (PyMongoError, ValueError):
+        raise ConfigurationError(
+            "the connection string is malformed. The usual reason is a user name or a password with a special "
+            "character: write it with urllib.parse.quote_plus"
+        ) from None
+    return connection_string
+
+
+def is_local(connection_string: str) -> bool:
+    """Tell whether a connection string means the embedded server."""
+    return connection_string == "local" or connection_string.startswith("local:")
+
+
+def public_name(connection_string: str) -> str:
+    """Return what may be shown of a connection string: scheme and hosts, no credentials, no options.
+
+    >>> public_name("mongodb+srv://ann:secret@cluster0.example.net/?authSource=admin")
+    'mongodb+srv://cluster0.example.net'
+    """
+    if is_local(connection_string):
+        return connection_string
+    scheme, _, rest = connection_string.partition("://")
+    authority = rest.rpartition("@")[2]
+    return f"{scheme}://{authority.split('/')[0].split('?')[0]}"
+
+
+class Connection:
+    """A backend's hold on the shared clients: taken at the first use, given back by ``close``.
+
+    Args:
+        connection_string: as checked by :func:`checked_connection_string`.
+        options: for ``MongoClient`` and ``AsyncMongoClient``.
+    """
+
+    def __init__(self, connection_string: str, database_name: str, options: Mapping[str, Any]) -> None:
+        fixed = FIXED_OPTIONS & {name.lower() for name in options}
+        if fixed:
+            raise ConfigurationError(f"{', '.join(sorted(fixed))} cannot be set: they name this library to the server")
+        self._connection_string = connection_string
+        self._database_name = database_name
+        self._options = dict(options)
+        self._clients: _Clients | None = None
+        self._lock = threading.Lock()
+
+    def collection(self, name: str) -> Any:
+        """Return a ``Collection`` of the synchronous client."""
+        return _collection(self._held().client(), self._database_name, name)
+
+    async def acollections(self) -> Any:
+        """Return a function from names to ``AsyncCollection`` of the running loop's client."""
+        clients = self._held()
+        if is_local(self._connection_string):
+            await asyncio.to_thread(clients.uri)
+        client = await clients.aclient()
+        return lambda name: _collection(client, self._database_name, name)
+
+    def close(self) -> None:
+        """Give the clients back; a later use takes them again. Closing twice is fine."""
+        with self._lock:
+            clients, self._clients = self._clients, None
+        if clients is not None:
+            clients.give_back()
+
+    async def aclose(self) -> None:
+        """Same as :meth:`close`, and waits for the running loop's client to close if nobody else holds it."""
+        with self._lock:
+            clients, self._clients = self._clients, None
+        if clients is not None:
+            await asyncio.to_thread(clients.give_back)
+            if not clients.is_held:
+                await clients.aclose_here()
+
+    def _held(self) -> _Clients:
+        with self._lock:
+            if self._clients is None or self._clients.process != os.getpid():
+                self._clients = _Clients.take(self._connection_string, self._options)
+            return self._clients
+
+
+def _collection(client: Any, database_name: str, name: str) -> Any:
+    # Read from the primary whatever the URI prefers: a memory just saved has to be there for the next recall.
+    return client[database_name].get_collection(
+        name, codec_options=CODEC_OPTIONS, read_preference=ReadPreference.PRIMARY
+    )
+
+
+class _Clients:
+    """The clients of one process for one connection string and set of options, and how many hold them."""
+
+    _shared: ClassVar[dict[object, _Clients]] = {}
+    _sharing = threading.Lock()
+
+    def __init__(self, connection_string: str, options: Mapping[str, Any]) -> None:
+        self.process = os.getpid()
+        self._connection_string = connection_string
+        self._options = options
+        self._holders = 0
+        self._lock = threading.RLock()
+        self._server: LocalServer | None = None
+        self._client: MongoClient[Any] | None = None
+        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncGenerator[AsyncMongoClient[Any], None]]
+        self._loops = WeakKeyDictionary()
+        self._aclients: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncMongoClient[Any]] = WeakKeyDictionary()
+
+    @classmethod
+    def take(cls, connection_string: str, options: Mapping[str, Any]) -> _Clients:
+        key = (connection_string, tuple(sorted((name, repr(value)) for name, value in options.items())))
+        with cls._sharing:
+            clients = cls._shared.setdefault(key, cls(connection_string, options))
+            clients._holders += 1
+            return clients
+
+    @property
+    def is_held(self) -> bool:
+        return self._holders > 0
+
+    def give_back(self) -> None:
+        if self.process != os.getpid():
+            return
+        with _Clients._sharing:
+            self._holders -= 1
+            if self._holders:
+                return
+            for key in [key for key, clients in _Clients._shared.items() if clients is self]:
+                del _Clients._shared[key]
+        self.close()
+
+    def close(self) -> None:
+        with self._lock:
+            client, self._client = self._client, None
+            server, self._server = self._server, None
+        if client is not None:
+            client.close()
+        if server is not None:
+            server.leave()
+
+    def uri(self) -> str:
+        if not is_local(self._connection_string):
+            return self._connection_string
+        with self._lock:
+            if self._server is None:
+                self._server = LocalServer.join(Path(local_folder(self._connection_string)))
+            return self._server.uri
+
+    def client(self) -> MongoClient[Any]:
+        with self._lock:
+            if self._client is None:
+                self._client = MongoClient(self.uri(), **self._client_options())
+            return self._client
+
+    async def aclient(self) -> AsyncMongoClient[Any]:
+        """The running loop's client. The generator that owns it is ended by the loop itself, when that closes."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._aclients:
+            owner = self._own_client()
+            self._loops[loop] = owner
+            self._aclients[loop] = await anext(owner)
+        return self._aclients[loop]
+
+    async def aclose_here(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._aclients.pop(loop, None)
+        owner = self._loops.pop(loop, None)
+        if owner is not None:
+            await owner.aclose()
+
+    async def _own_client(self) -> AsyncGenerator[AsyncMongoClient[Any], None]:
+        client: AsyncMongoClient[Any] = AsyncMongoClient(self.uri(), **self._client_options())
+        try:
+            yield client
+        finally:
+            await client.close()
+
+    def _client_options(self) -> dict[str, Any]:
+        from crewai_mongodb_memory import __version__
+
+        options = dict(self._options)
+        said = {name.lower() for name in options} | {self._connection_string.partition("?")[2].lower()}
+        if not any("serverselectiontimeoutms" in name for name in said):
+            options["serverSelectionTimeoutMS"] = SERVER_SELECTION_TIMEOUT_MS
+        return options | {"appname": APP_NAME, "driver": DriverInfo(DRIVER_NAME, __version__)}
+
+
+def _close_all() -> None:
+    for clients in list(_Clients._shared.values()):
+        clients.close()
+
+
+_inherited: list[object] = []
+
+
+def _start_anew_in_child() -> None:
+    """Leave the parent's clients alone: closing or collecting them in the child would disturb the parent."""
+    _inherited.append(_Clients._shared)
+    _Clients._shared = {}
+    _Clients._sharing = threading.Lock()
+
+
+atexit.register(_close_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_anew_in_child)

@@ -1,0 +1,89 @@
+"""Runs an operation on a MongoDB database: one runner for ``MongoClient``, one for ``AsyncMongoClient``.
+
+Nothing else in this library calls the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import isawaitable
+from typing import Any, TypeVar
+
+from crewai_mongodb_memory.commands import Command, Document, Operation, Query
+
+__all__ = ["arun", "run"]
+
+T = TypeVar("T")
+Collections = Callable[[str], Any]
+
+
+def run(operation: Operation[T], collections: Collections) -> T:
+    """Run an operation on the synchronous driver and return its answer.
+
+    Args:
+        collections: gives the ``Collection`` of a name.
+
+    An error of the driver is thrown into the operation at the command that met it.
+    """
+    try:
+        command = next(operation)
+        while True:
+            try:
+                result = _perform(command, collections(command.collection))
+            except Exception as error:
+                command = operation.throw(error)
+            else:
+                command = operation.send(result)
+    except StopIteration as end:
+        answer: T = end.value
+        return answer
+
+
+async def arun(operation: Operation[T], collections: Collections) -> T:
+    """Same as :func:`run` on the asynchronous driver: ``collections`` gives an ``AsyncCollection``."""
+    try:
+        command = next(operation)
+        while True:
+            try:
+                result = await _aperform(command, collections(command.collection))
+            except Exception as error:
+                command = operation.throw(error)
+            else:
+                command = operation.send(result)
+    except StopIteration as end:
+        answer: T = end.value
+        return answer
+
+
+def _perform(command: Command, collection: Any) -> Any:
+    result = command.on(collection)
+    if not isinstance(command, Query):
+        return result
+    batch: list[Document] = []
+    with result as cursor:
+        for document in cursor:
+            batch.append(document)
+            _hand_over(command, batch, command.batch_size)
+    _hand_over(command, batch, 1)
+    return batch
+
+
+async def _aperform(command: Command, collection: Any) -> Any:
+    result = command.on(collection)
+    if isawaitable(result):
+        result = await result
+    if not isinstance(command, Query):
+        return result
+    batch: list[Document] = []
+    async with result as cursor:
+        async for document in cursor:
+            batch.append(document)
+            _hand_over(command, batch, command.batch_size)
+    _hand_over(command, batch, 1)
+    return batch
+
+
+def _hand_over(command: Query, batch: list[Document], least: int) -> None:
+    if command.consume and len(batch) >= least:
+        command.consume(batch)
+        batch.clear()

@@ -1,0 +1,1 @@
+"""Every operation of a store, written once as a generator of commands."""

@@ -1,0 +1,103 @@
+"""Searching: the records nearest to a query, among those that the filters allow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from crewai.memory.types import MemoryRecord
+from numpy.typing import NDArray
+
+from crewai_mongodb_memory import vectors
+from crewai_mongodb_memory.commands import Document, Find, Operation
+from crewai_mongodb_memory.errors import ConfigurationError, ExactSearchTooLargeError
+from crewai_mongodb_memory.filters import Criteria, to_query
+from crewai_mongodb_memory.operations.read import WITHOUT_EMBEDDING, readable_records
+from crewai_mongodb_memory.operations.setup import check_dimensions
+from crewai_mongodb_memory.ranking import Ranking
+from crewai_mongodb_memory.store import Store
+
+__all__ = ["search"]
+
+Hits = list[tuple[MemoryRecord, float]]
+
+
+def search(store: Store, query_embedding: Any, criteria: Criteria, limit: int, min_score: float) -> Operation[Hits]:
+    """Find the records nearest to a query embedding: best first, equal ones by id, without their embeddings.
+
+    Raises:
+        ConfigurationError: the query is no list of finite numbers, or ``min_score`` is no number.
+        DimensionMismatchError: the query has other dimensions than the store.
+        ExactSearchTooLargeError: more than ``exact_limit`` records meet the criteria.
+    """
+    query = _checked_query(query_embedding)
+    if not min_score == min_score:
+        raise ConfigurationError("min_score is not a number")
+    if query.size:
+        yield from check_dimensions(store, query.size)
+    if limit <= 0 or not query.any():
+        return []
+    hits = yield from _exact(store, query, criteria, limit, min_score)
+    return hits
+
+
+def _exact(
+    store: Store, query: NDArray[np.float64], criteria: Criteria, limit: int, min_score: float
+) -> Operation[Hits]:
+    collection = store.settings.collection
+    selection = to_query(criteria, store.settings.tenant)
+    candidates = _Candidates(store, query, Ranking(query, limit, min_score))
+    yield Find(
+        collection,
+        selection,
+        {"embedding": 1},
+        limit=store.settings.exact_limit + 1,
+        consume=candidates.take,
+    )
+    scores = dict(candidates.ranking.best())
+    if not scores:
+        return []
+    # The filters apply again: a record may have moved or changed between the two round trips.
+    winners = yield Find(collection, {"$and": [{"_id": {"$in": list(scores)}}, selection]}, WITHOUT_EMBEDDING)
+    records = {record.id: record for record in readable_records(store, winners)}
+    return [(records[record_id], score) for record_id, score in scores.items() if record_id in records]
+
+
+class _Candidates:
+    """Takes documents batch by batch, ranks those with a fitting embedding, and keeps none of them."""
+
+    def __init__(self, store: Store, query: NDArray[np.float64], ranking: Ranking) -> None:
+        self.ranking = ranking
+        self._store = store
+        self._dimensions = query.size
+        self._taken = 0
+
+    def take(self, documents: list[Document]) -> None:
+        self._taken += len(documents)
+        if self._taken > self._store.settings.exact_limit:
+            raise ExactSearchTooLargeError(
+                f"more than exact_limit={self._store.settings.exact_limit} records match this search, and without a "
+                f"vector index each would have to be scored: search a narrower scope or category, raise exact_limit, "
+                f"or use a server with Atlas Vector Search"
+            )
+        rows = [(document["_id"], vectors.decode(document.get("embedding"))) for document in documents]
+        fitting = [
+            (record_id, vector)
+            for record_id, vector in rows
+            if vector is not None and vector.size == self._dimensions and isinstance(record_id, str)
+        ]
+        if any(vector is not None and vector.size != self._dimensions for _, vector in rows):
+            self._store.notices.warn(
+                "mixed dimensions",
+                f"{self._store.settings.collection!r} holds embeddings of other than {self._dimensions} dimensions; "
+                f"no search with this embedder finds them. Embed those records again.",
+            )
+        if fitting:
+            self.ranking.offer([record_id for record_id, _ in fitting], np.vstack([vector for _, vector in fitting]))
+
+
+def _checked_query(query_embedding: Any) -> NDArray[np.float64]:
+    try:
+        return vectors.check(query_embedding)
+    except ValueError as error:
+        raise ConfigurationError(f"the query embedding {error}") from error

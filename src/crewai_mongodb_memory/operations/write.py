@@ -1,0 +1,163 @@
+"""Writing: saving, updating, touching and deleting records."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+from crewai.memory.types import MemoryRecord
+from pymongo import UpdateOne
+from pymongo.errors import BulkWriteError
+
+from crewai_mongodb_memory.commands import (
+    BulkWrite,
+    DeleteMany,
+    Document,
+    Operation,
+    UpdateMany,
+    UpdateOneDocument,
+)
+from crewai_mongodb_memory.documents import checked_embedding, to_document, to_fields
+from crewai_mongodb_memory.errors import DimensionMismatchError, InvalidRecordError
+from crewai_mongodb_memory.filters import Criteria, checked_id, to_query
+from crewai_mongodb_memory.operations.setup import check_dimensions, set_up_once
+from crewai_mongodb_memory.store import Store
+from crewai_mongodb_memory.times import to_utc
+
+__all__ = ["delete", "save", "touch_records", "update"]
+
+logger = logging.getLogger("crewai_mongodb_memory")
+
+DUPLICATE_KEY = 11000
+IDS_AT_A_TIME = 10_000  # keeps a command that lists ids far below MongoDB's 16 MB
+
+
+def save(store: Store, records: Sequence[MemoryRecord]) -> Operation[None]:
+    """Store records by id, in order, replacing those that exist; all are checked before any is sent.
+
+    Raises:
+        InvalidRecordError: a record cannot be stored (nothing was written), or its id belongs to another tenant
+            (nothing of that tenant's was changed; the records before it are stored).
+        DimensionMismatchError: an embedding does not fit the store, or two of this save differ.
+    """
+    if not records:
+        return
+    settings = store.settings
+    requests = [
+        _upsert(to_document(record, settings.vector_format, settings.tenant), settings.tenant) for record in records
+    ]
+    dimensions = _common_dimensions(records)
+    if dimensions is not None:
+        yield from check_dimensions(store, dimensions)
+    yield from set_up_once(store)
+    yield from _write_in_order(store, [record.id for record in records], requests)
+    store.dimensions = store.dimensions or dimensions
+
+
+def update(store: Store, record: MemoryRecord) -> Operation[None]:
+    """Change what the record was built with, and nothing else; an unknown id writes nothing.
+
+    CrewAI's consolidation builds a record anew without ``source`` and ``private``
+    (``crewai/memory/encoding_flow.py``, ``execute_plans``): what it does not mention stays as it is stored. An
+    embedding of None keeps the stored vector.
+
+    Raises:
+        InvalidRecordError: a field cannot be stored; nothing was written.
+        DimensionMismatchError: the embedding does not fit the store.
+    """
+    given = record.model_fields_set | ({"embedding"} if record.embedding is not None else set())
+    changes = to_fields(record, given - {"id"}, store.settings.vector_format)
+    embedding = checked_embedding(record)
+    if embedding is not None:
+        yield from check_dimensions(store, embedding.size)
+    if not changes:
+        return
+    selection = to_query(Criteria(record_ids=(checked_id(record.id),)), store.settings.tenant)
+    result = yield UpdateOneDocument(store.settings.collection, selection, {"$set": changes})
+    if not result.matched_count:
+        logger.debug("update: no record %r; nothing was written", record.id)
+
+
+def touch_records(store: Store, record_ids: Sequence[str], now: datetime) -> Operation[None]:
+    """Set ``last_accessed`` of the records with these ids to now; unknown ids are passed over."""
+    ids = dict.fromkeys(checked_id(record_id) for record_id in record_ids)
+    for some in _slices(tuple(ids)):
+        selection = to_query(Criteria(record_ids=some), store.settings.tenant)
+        yield UpdateMany(store.settings.collection, selection, {"$set": {"last_accessed": to_utc(now)}})
+
+
+def delete(store: Store, criteria: Criteria) -> Operation[int]:
+    """Delete the records that meet all criteria and return how many there were."""
+    if criteria.matches_nothing:
+        return 0
+    deleted = 0
+    for selection in _delete_queries(criteria, store.settings.tenant):
+        result = yield DeleteMany(store.settings.collection, selection)
+        deleted += result.deleted_count
+    if criteria == Criteria():
+        store.forget()
+    return deleted
+
+
+def _delete_queries(criteria: Criteria, tenant: str | None) -> list[Document]:
+    query = to_query(criteria, tenant)
+    if criteria.record_ids is None:
+        return [query]
+    return [query | {"_id": {"$in": list(some)}} for some in _slices(criteria.record_ids)]
+
+
+def _slices(ids: tuple[str, ...]) -> list[tuple[str, ...]]:
+    remaining = iter(ids)
+    return list(iter(lambda: tuple(islice(remaining, IDS_AT_A_TIME)), ()))
+
+
+def _upsert(document: Document, tenant: str | None) -> UpdateOne:
+    """The write that stores a whole document, whatever is stored under its id now.
+
+    It sets fields instead of replacing the document: a backend without a tenant leaves the tenant of the record as
+    it is, and a vector index takes up a replaced document anew even if nothing in it changed. Another tenant's
+    record is not selected, so the upsert meets its ``_id`` as a duplicate key and changes nothing.
+    """
+    selection: Document = {"_id": document["_id"]}
+    if tenant is not None:
+        selection["tenant"] = tenant
+    changes: dict[str, Any] = {"$set": {name: value for name, value in document.items() if name not in selection}}
+    if "embedding" not in document:
+        changes["$unset"] = {"embedding": ""}
+    return UpdateOne(selection, changes, upsert=True)
+
+
+def _common_dimensions(records: Sequence[MemoryRecord]) -> int | None:
+    sizes = [len(record.embedding) for record in records if record.embedding is not None and len(record.embedding)]
+    for size in sizes:
+        if size != sizes[0]:
+            raise DimensionMismatchError(sizes[0], size)
+    return sizes[0] if sizes else None
+
+
+def _write_in_order(store: Store, ids: Sequence[str], requests: Sequence[UpdateOne]) -> Operation[None]:
+    """Write all requests; one that two processes inserted at the same moment is tried once more.
+
+    Raises:
+        InvalidRecordError: a duplicate key that stays: the id belongs to another tenant.
+    """
+    done, tried_again = 0, -1
+    while done < len(requests):
+        try:
+            yield BulkWrite(store.settings.collection, requests[done:])
+            return
+        except BulkWriteError as error:
+            failures = error.details.get("writeErrors") or []
+            if not failures or failures[0]["code"] != DUPLICATE_KEY:
+                raise
+            done += failures[0]["index"]
+            if done == tried_again:
+                raise InvalidRecordError(
+                    ids[done],
+                    "id",
+                    "belongs to another tenant; nothing of it was changed. Give the record a new id",
+                ) from None
+            tried_again = done

@@ -1,0 +1,90 @@
+"""What operations know of the store they work on: its settings, and what this process has learned about it."""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import dataclass, field
+from typing import get_args
+
+from crewai_mongodb_memory.errors import ConfigurationError
+from crewai_mongodb_memory.vectors import VectorFormat
+
+__all__ = ["Notices", "Settings", "Store"]
+
+logger = logging.getLogger("crewai_mongodb_memory")
+
+# MongoDB manual, "MongoDB Limits and Thresholds", naming restrictions
+DATABASE_NAME = re.compile(r'[^/\\. "$*<>:|?\x00]{1,63}')
+COLLECTION_NAME = re.compile(r"(?!system\.)(?!\.)(?!.*\.\.)(?!.*\.$)[^$\x00]{1,200}")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a backend was made; see :class:`crewai_mongodb_memory.MongoStorageBackend`."""
+
+    database: str = "crewai_memory"
+    collection: str = "memories"
+    tenant: str | None = None
+    dimensions: int | None = None
+    vector_format: VectorFormat = "double"
+    exact_limit: int = 50_000
+    auto_setup: bool = True
+
+    def __post_init__(self) -> None:
+        for name, value, form in (
+            ("database_name", self.database, DATABASE_NAME),
+            ("collection_name", self.collection, COLLECTION_NAME),
+        ):
+            if not (isinstance(value, str) and form.fullmatch(value)):
+                raise ConfigurationError(f"{name} {value!r} is not a name that MongoDB takes")
+        if self.tenant is not None and not (isinstance(self.tenant, str) and self.tenant.strip()):
+            raise ConfigurationError(f"tenant has to be text that is not blank, or None for all; not {self.tenant!r}")
+        if self.vector_format not in get_args(VectorFormat):
+            raise ConfigurationError(f"vector_format has to be 'double' or 'float32', not {self.vector_format!r}")
+        if self.dimensions is not None:
+            _check_number("dimensions", self.dimensions, 8192)
+        _check_number("exact_limit", self.exact_limit, 2**31 - 2)
+
+
+def _check_number(name: str, value: int, most: int) -> None:
+    if not (type(value) is int and 1 <= value <= most):
+        raise ConfigurationError(f"{name} has to be a whole number from 1 to {most:,}, not {value!r}")
+
+
+class Notices:
+    """Problems that are worth a line in the log, each said once in the life of a backend.
+
+    CrewAI swallows most errors of a storage, so a line in the log may be all that a user ever sees.
+    """
+
+    def __init__(self) -> None:
+        self._said: set[str] = set()
+
+    def warn(self, topic: str, message: str) -> None:
+        """Log a warning, unless this topic has had one."""
+        if topic not in self._said:
+            self._said.add(topic)
+            logger.warning(message)
+
+
+@dataclass
+class Store:
+    """The settings of a store with what this process has learned about it.
+
+    Attributes:
+        dimensions: of the embeddings in it; None until it is known.
+        is_set_up: its indexes were looked after by this process.
+    """
+
+    settings: Settings
+    dimensions: int | None = None
+    is_set_up: bool = False
+    notices: Notices = field(default_factory=Notices)
+
+    def __post_init__(self) -> None:
+        self.dimensions = self.settings.dimensions
+
+    def forget(self) -> None:
+        """Forget what may have changed after everything was deleted."""
+        self.dimensions = self.settings.dimensions

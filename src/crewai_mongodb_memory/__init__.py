@@ -14,17 +14,29 @@ from crewai_mongodb_memory.errors import (
     InvalidRecordError,
     LocalServerError,
     MongoMemoryError,
+    VectorIndexFailedError,
+    VectorIndexMissingError,
+    VectorIndexNotReadyError,
+    VectorSearchUnavailableError,
 )
+from crewai_mongodb_memory.operations.bootstrap import IndexReport
+from crewai_mongodb_memory.operations.status import BackendStatus
 
 __all__ = [
+    "BackendStatus",
     "ConfigurationError",
     "DimensionMismatchError",
     "ExactSearchTooLargeError",
+    "IndexReport",
     "InvalidRecordError",
     "LocalServerError",
     "MongoMemoryError",
     "MongoStorageBackend",
     "OfflineEmbedder",
+    "VectorIndexFailedError",
+    "VectorIndexMissingError",
+    "VectorIndexNotReadyError",
+    "VectorSearchUnavailableError",
 ]
 
 __version__ = "0.2.0"

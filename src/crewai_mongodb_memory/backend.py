@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from collections.abc import Sequence
+from datetime import datetime
 from types import TracebackType
 from typing import Any, TypeVar
 
 from crewai.memory.types import MemoryRecord, ScopeInfo
 
 from crewai_mongodb_memory import driver
+from crewai_mongodb_memory.async_methods import AsyncMethods, silent
 from crewai_mongodb_memory.commands import Operation
 from crewai_mongodb_memory.connection import Connection, checked_connection_string, is_local, public_name
 from crewai_mongodb_memory.filters import delete_criteria, scope_criteria, search_criteria
 from crewai_mongodb_memory.operations import read, write
+from crewai_mongodb_memory.operations.bootstrap import IndexReport, Progress, ensure_indexes
 from crewai_mongodb_memory.operations.search import search
-from crewai_mongodb_memory.store import Settings, Store
+from crewai_mongodb_memory.operations.status import BackendStatus, status, wait_until_searchable
+from crewai_mongodb_memory.recent import RecentWrites
+from crewai_mongodb_memory.routing import SearchMode
+from crewai_mongodb_memory.store import Settings, Store, checked_seconds
 from crewai_mongodb_memory.vectors import VectorFormat
 
 __all__ = ["MongoStorageBackend"]
@@ -22,11 +28,11 @@ __all__ = ["MongoStorageBackend"]
 T = TypeVar("T")
 
 
-class MongoStorageBackend:
+class MongoStorageBackend(AsyncMethods):
     """CrewAI's memory on MongoDB: pass it as ``Memory(storage=…)``.
 
     Building one does no I/O; it connects at its first use. It is safe to share among threads, event loops and
-    forks. Every async method (``asave``, ``asearch``, …) is its namesake on ``AsyncMongoClient``.
+    forks. Every method has an asynchronous twin (``asave``, ``asearch``, …) on ``AsyncMongoClient``.
 
     Args:
         connection_string: ``mongodb+srv://…`` or ``mongodb://…`` for a server; ``"local"`` or ``"local:./folder"``
@@ -36,7 +42,15 @@ class MongoStorageBackend:
         dimensions: of every embedding; None takes those of the first one stored.
         vector_format: how embeddings are stored: ``"double"`` (an array) or ``"float32"`` (a BSON vector, a third
             of the size). None is double on servers and float32 on the embedded one.
-        exact_limit: the most records that one search may score.
+        vector_search_index: the name of the vector search index.
+        search_mode: ``"auto"`` searches through the vector index where it serves, and exactly where it does not,
+            saying so once in the log; ``"atlas"`` raises instead; ``"exact"`` never asks for an index. The embedded
+            server has none, and ``"auto"`` is exact there.
+        num_candidates: how many candidates an approximate search considers, up to 10,000. None takes 20 for each
+            hit, and at least 100.
+        exact_limit: the most records that one exact search may score.
+        read_your_writes: seconds for which a record that this process saved or changed is found although the vector
+            index does not have it yet; 0 is off.
         tenant: a hard partition. With it every read, write and delete is confined to this tenant's records;
             without it a backend sees the records of all.
         auto_setup: create missing indexes at the first save.
@@ -54,23 +68,32 @@ class MongoStorageBackend:
         collection_name: str = "memories",
         dimensions: int | None = None,
         vector_format: VectorFormat | None = None,
+        vector_search_index: str = "idx_crewai_memory",
+        search_mode: SearchMode = "auto",
+        num_candidates: int | None = None,
         exact_limit: int = 50_000,
+        read_your_writes: float = 60.0,
         tenant: str | None = None,
         auto_setup: bool = True,
         **client_options: Any,
     ) -> None:
         uri = checked_connection_string(connection_string)
         default_format: VectorFormat = "float32" if is_local(uri) else "double"
+        has_no_index = is_local(uri) and search_mode == "auto"
         settings = Settings(
             database=database_name,
             collection=collection_name,
             tenant=tenant,
             dimensions=dimensions,
             vector_format=vector_format or default_format,
+            vector_search_index=vector_search_index,
+            search_mode="exact" if has_no_index else search_mode,
+            num_candidates=num_candidates,
             exact_limit=exact_limit,
             auto_setup=auto_setup,
         )
-        self._store = Store(settings)
+        lag = 0.0 if settings.search_mode == "exact" else checked_seconds(read_your_writes)
+        self._store = Store(settings, RecentWrites(lag))
         self._connection = Connection(uri, database_name, client_options)
         self._name = public_name(uri)
 
@@ -110,7 +133,7 @@ class MongoStorageBackend:
 
     def touch_records(self, record_ids: list[str]) -> None:
         """Set ``last_accessed`` of these records to now, in one round trip; unknown ids are passed over."""
-        self._run(write.touch_records(self._store, record_ids, _now()))
+        self._run(write.touch_records(self._store, record_ids))
 
     def delete(
         self,
@@ -165,7 +188,9 @@ class MongoStorageBackend:
         Raises:
             ConfigurationError: the query or a filter is not what it should be.
             DimensionMismatchError: the query does not fit the store.
-            ExactSearchTooLargeError: the filters leave more than ``exact_limit`` candidates.
+            ExactSearchTooLargeError: an exact search, and the filters leave more than ``exact_limit`` candidates.
+            VectorIndexMissingError, VectorIndexNotReadyError, VectorIndexFailedError, VectorSearchUnavailableError:
+                with ``search_mode="atlas"`` only: the index cannot serve.
         """
         criteria = search_criteria(scope_prefix, categories, metadata_filter)
         return self._run(search(self._store, query_embedding, criteria, limit, min_score))
@@ -188,74 +213,43 @@ class MongoStorageBackend:
         """Return each category with the number of records that have it, most first."""
         return self._run(read.list_categories(self._store, scope_prefix))
 
-    # The same on asyncio
+    # The server
 
-    async def asave(self, records: list[MemoryRecord]) -> None:
-        """Same as :meth:`save`."""
-        await self._arun(write.save(self._store, records))
+    def ensure_indexes(
+        self, *, wait: bool = True, timeout: float = 300.0, on_progress: Progress | None = None
+    ) -> IndexReport:
+        """Create or mend everything the store needs on the server, and return what was done.
 
-    async def aupdate(self, record: MemoryRecord) -> None:
-        """Same as :meth:`update`."""
-        await self._arun(write.update(self._store, record))
+        The collection, its indexes and the vector search index (of the store's dimensions; 1,024 while there are
+        none). Definitions are compared by meaning, so a start that finds all in order changes nothing. Documents of
+        an earlier version are given the fields that filters use. Several processes may call it at once.
 
-    async def atouch_records(self, record_ids: list[str]) -> None:
-        """Same as :meth:`touch_records`."""
-        await self._arun(write.touch_records(self._store, record_ids, _now()))
+        Args:
+            wait: until the vector index answers with its new definition.
+            timeout: seconds to wait.
+            on_progress: is told of each step in a line.
 
-    async def adelete(
-        self,
-        scope_prefix: str | None = None,
-        categories: list[str] | None = None,
-        record_ids: list[str] | None = None,
-        older_than: datetime | None = None,
-        metadata_filter: dict[str, Any] | None = None,
-    ) -> int:
-        """Same as :meth:`delete`."""
-        criteria = delete_criteria(scope_prefix, categories, record_ids, older_than, metadata_filter)
-        return await self._arun(write.delete(self._store, criteria))
+        Raises:
+            VectorIndexNotReadyError: the index is not ready in time; the server goes on building it.
+            VectorIndexFailedError: the server gave up on the index, or takes no more of them.
+            VectorIndexMissingError, VectorSearchUnavailableError: with ``search_mode="atlas"`` only: an index of
+                another type has the name; the server has no vector search.
+        """
+        progress = on_progress or silent
+        return self._run(ensure_indexes(self._store, wait=wait, timeout=timeout, progress=progress))
 
-    async def areset(self, scope_prefix: str | None = None) -> None:
-        """Same as :meth:`reset`."""
-        await self._arun(write.delete(self._store, scope_criteria(scope_prefix)))
+    def wait_until_searchable(self, record_ids: Sequence[str], *, timeout: float = 60.0) -> None:
+        """Wait until the vector index finds these records, for at most ``timeout`` seconds.
 
-    async def aget_record(self, record_id: str) -> MemoryRecord | None:
-        """Same as :meth:`get_record`."""
-        return await self._arun(read.get_record(self._store, record_id))
+        Raises:
+            VectorIndexNotReadyError: it does not find all of them in time.
+            ConfigurationError: a record does not exist, or has no embedding.
+        """
+        self._run(wait_until_searchable(self._store, record_ids, timeout))
 
-    async def alist_records(
-        self, scope_prefix: str | None = None, limit: int = 200, offset: int = 0
-    ) -> list[MemoryRecord]:
-        """Same as :meth:`list_records`."""
-        return await self._arun(read.list_records(self._store, scope_prefix, limit, offset))
-
-    async def asearch(
-        self,
-        query_embedding: list[float],
-        scope_prefix: str | None = None,
-        categories: list[str] | None = None,
-        metadata_filter: dict[str, Any] | None = None,
-        limit: int = 10,
-        min_score: float = 0.0,
-    ) -> list[tuple[MemoryRecord, float]]:
-        """Same as :meth:`search`."""
-        criteria = search_criteria(scope_prefix, categories, metadata_filter)
-        return await self._arun(search(self._store, query_embedding, criteria, limit, min_score))
-
-    async def acount(self, scope_prefix: str | None = None) -> int:
-        """Same as :meth:`count`."""
-        return await self._arun(read.count(self._store, scope_prefix))
-
-    async def aget_scope_info(self, scope: str) -> ScopeInfo:
-        """Same as :meth:`get_scope_info`."""
-        return await self._arun(read.get_scope_info(self._store, scope))
-
-    async def alist_scopes(self, parent: str = "/") -> list[str]:
-        """Same as :meth:`list_scopes`."""
-        return await self._arun(read.list_scopes(self._store, parent))
-
-    async def alist_categories(self, scope_prefix: str | None = None) -> dict[str, int]:
-        """Same as :meth:`list_categories`."""
-        return await self._arun(read.list_categories(self._store, scope_prefix))
+    def status(self) -> BackendStatus:
+        """Return how the store is doing; it reads every embedding once, to count those that no search finds."""
+        return self._run(status(self._store))
 
     # Life
 
@@ -288,7 +282,3 @@ class MongoStorageBackend:
 
     async def _arun(self, operation: Operation[T]) -> T:
         return await driver.arun(operation, await self._connection.acollections())
-
-
-def _now() -> datetime:
-    return datetime.now(timezone.utc)

@@ -10,22 +10,32 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
-from pymongo import IndexModel, UpdateOne
+from pymongo import IndexModel, ReturnDocument, UpdateOne
+from pymongo.operations import SearchIndexModel
+from pymongo.read_concern import ReadConcern
 
 __all__ = [
     "Aggregate",
+    "BuildInfo",
     "BulkWrite",
     "Command",
     "Count",
+    "CreateCollection",
     "CreateIndexes",
+    "CreateSearchIndex",
     "DeleteMany",
     "Document",
     "Find",
+    "FindOneAndUpdate",
     "ListIndexes",
+    "ListSearchIndexes",
     "Operation",
+    "Pause",
     "Query",
     "UpdateMany",
     "UpdateOneDocument",
+    "UpdateSearchIndex",
+    "VectorSearch",
 ]
 
 Document: TypeAlias = dict[str, Any]
@@ -70,7 +80,7 @@ class Find(Query):
     def on(self, collection: Any) -> Any:
         return collection.find(
             self.filter,
-            self.projection,
+            dict(self.projection) if self.projection else None,
             sort=self.sort,
             skip=self.skip,
             limit=self.limit,
@@ -90,6 +100,21 @@ class Aggregate(Query):
 class ListIndexes(Query):
     def on(self, collection: Any) -> Any:
         return collection.list_indexes()
+
+
+@dataclass(frozen=True)
+class VectorSearch(Aggregate):
+    def on(self, collection: Any) -> Any:
+        # $vectorSearch refuses every read concern but local, whatever the client's connection string asks for.
+        return collection.with_options(read_concern=ReadConcern("local")).aggregate(self.pipeline)
+
+
+@dataclass(frozen=True)
+class ListSearchIndexes(Query):
+    name: str
+
+    def on(self, collection: Any) -> Any:
+        return collection.list_search_indexes(self.name)
 
 
 @dataclass(frozen=True)
@@ -119,6 +144,20 @@ class UpdateOneDocument(Command):
 
 
 @dataclass(frozen=True)
+class FindOneAndUpdate(Command):
+    """The operation is sent the changed document, or None."""
+
+    filter: Document
+    update: Document
+    projection: Document
+
+    def on(self, collection: Any) -> Any:
+        return collection.find_one_and_update(
+            self.filter, self.update, projection=self.projection, return_document=ReturnDocument.AFTER
+        )
+
+
+@dataclass(frozen=True)
 class UpdateMany(Command):
     filter: Document
     update: Document
@@ -141,3 +180,43 @@ class CreateIndexes(Command):
 
     def on(self, collection: Any) -> Any:
         return collection.create_indexes(self.models)
+
+
+@dataclass(frozen=True)
+class CreateCollection(Command):
+    def on(self, collection: Any) -> Any:
+        return collection.database.create_collection(self.collection)
+
+
+@dataclass(frozen=True)
+class CreateSearchIndex(Command):
+    name: str
+    definition: Document
+
+    def on(self, collection: Any) -> Any:
+        return collection.create_search_index(
+            SearchIndexModel(definition=self.definition, name=self.name, type="vectorSearch")
+        )
+
+
+@dataclass(frozen=True)
+class UpdateSearchIndex(Command):
+    name: str
+    definition: Document
+
+    def on(self, collection: Any) -> Any:
+        return collection.update_search_index(self.name, self.definition)
+
+
+@dataclass(frozen=True)
+class BuildInfo(Command):
+    def on(self, collection: Any) -> Any:
+        return collection.database.command("buildInfo")
+
+
+@dataclass(frozen=True)
+class Pause(Command):
+    """No call of the driver: wait some seconds before the next one."""
+
+    collection: str = ""
+    seconds: float = field(kw_only=True)

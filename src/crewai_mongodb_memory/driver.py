@@ -5,11 +5,13 @@ Nothing else in this library calls the driver.
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Callable
 from inspect import isawaitable
 from typing import Any, TypeVar
 
-from crewai_mongodb_memory.commands import Command, Document, Operation, Query
+from crewai_mongodb_memory.commands import Command, Document, Operation, Pause, Query
 
 __all__ = ["arun", "run"]
 
@@ -29,7 +31,7 @@ def run(operation: Operation[T], collections: Collections) -> T:
         command = next(operation)
         while True:
             try:
-                result = _perform(command, collections(command.collection))
+                result = _perform(command, collections)
             except Exception as error:
                 command = operation.throw(error)
             else:
@@ -45,7 +47,7 @@ async def arun(operation: Operation[T], collections: Collections) -> T:
         command = next(operation)
         while True:
             try:
-                result = await _aperform(command, collections(command.collection))
+                result = await _aperform(command, collections)
             except Exception as error:
                 command = operation.throw(error)
             else:
@@ -55,8 +57,10 @@ async def arun(operation: Operation[T], collections: Collections) -> T:
         return answer
 
 
-def _perform(command: Command, collection: Any) -> Any:
-    result = command.on(collection)
+def _perform(command: Command, collections: Collections) -> Any:
+    if isinstance(command, Pause):
+        return time.sleep(command.seconds)
+    result = command.on(collections(command.collection))
     if not isinstance(command, Query):
         return result
     batch: list[Document] = []
@@ -68,8 +72,10 @@ def _perform(command: Command, collection: Any) -> Any:
     return batch
 
 
-async def _aperform(command: Command, collection: Any) -> Any:
-    result = command.on(collection)
+async def _aperform(command: Command, collections: Collections) -> Any:
+    if isinstance(command, Pause):
+        return await asyncio.sleep(command.seconds)
+    result = command.on(collections(command.collection))
     if isawaitable(result):
         result = await result
     if not isinstance(command, Query):

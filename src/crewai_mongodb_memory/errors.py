@@ -7,6 +7,10 @@
     ├── InvalidRecordError          the caller: a record cannot be stored as it is
     ├── DimensionMismatchError      the caller: the embedder and the store do not fit
     ├── ExactSearchTooLargeError    the caller: narrow the search, or add a vector index
+    ├── VectorIndexMissingError     the operator: create the index
+    ├── VectorIndexNotReadyError    nobody: wait until the index is built
+    ├── VectorIndexFailedError      the operator: mend the index
+    ├── VectorSearchUnavailableError  the operator: this server has no vector search
     └── LocalServerError            the machine: the embedded server cannot run here
 
 None derives from ``RuntimeError`` or ``OSError``: CrewAI drops those without a word
@@ -25,6 +29,10 @@ __all__ = [
     "InvalidRecordError",
     "LocalServerError",
     "MongoMemoryError",
+    "VectorIndexFailedError",
+    "VectorIndexMissingError",
+    "VectorIndexNotReadyError",
+    "VectorSearchUnavailableError",
 ]
 
 
@@ -69,6 +77,22 @@ class DimensionMismatchError(MongoMemoryError, EmbeddingDimensionMismatchError):
 
 class ExactSearchTooLargeError(MongoMemoryError):
     """An exact search would have to score more records than ``exact_limit`` allows."""
+
+
+class VectorIndexMissingError(MongoMemoryError):
+    """There is no vector search index of that name; a server answers every search in it with nothing."""
+
+
+class VectorIndexNotReadyError(MongoMemoryError):
+    """The vector search index is still being built."""
+
+
+class VectorIndexFailedError(MongoMemoryError):
+    """The vector search index cannot serve this store: it has failed, or is defined for other embeddings."""
+
+
+class VectorSearchUnavailableError(MongoMemoryError):
+    """The server has no vector search, or does not let this user at it."""
 
 
 class LocalServerError(MongoMemoryError):

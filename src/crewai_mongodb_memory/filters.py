@@ -15,7 +15,16 @@ from crewai_mongodb_memory import metadata, scopes
 from crewai_mongodb_memory.errors import ConfigurationError
 from crewai_mongodb_memory.times import to_utc
 
-__all__ = ["Criteria", "checked_id", "delete_criteria", "scope_criteria", "search_criteria", "to_query"]
+__all__ = [
+    "Criteria",
+    "checked_id",
+    "delete_criteria",
+    "matches",
+    "scope_criteria",
+    "search_criteria",
+    "to_query",
+    "to_vector_filter",
+]
 
 
 @dataclass(frozen=True)
@@ -119,6 +128,33 @@ def to_query(criteria: Criteria, tenant: str | None) -> dict[str, Any]:
     if criteria.created_before is not None:
         query["created_at"] = {"$lt": criteria.created_before}
     return query
+
+
+def to_vector_filter(criteria: Criteria, tenant: str | None) -> dict[str, Any]:
+    """Return the same selection in the filter language of ``$vectorSearch``, which has no ``$all``.
+
+    >>> to_vector_filter(search_criteria("/crew", None, {"a": 1, "b": 2}), None) == {
+    ...     "scope_ancestors": "/crew",
+    ...     "$and": [{"metadata_tokens": "a=1"}, {"metadata_tokens": "b=2"}],
+    ... }
+    True
+    """
+    selection = to_query(criteria, tenant)
+    if selection.pop("metadata_tokens", None):
+        selection["$and"] = [{"metadata_tokens": token} for token in criteria.tokens]
+    return selection
+
+
+def matches(criteria: Criteria, tenant: str | None, document: Mapping[str, Any]) -> bool:
+    """Tell whether a document meets the criteria within a tenant: what :func:`to_query` asks, asked here."""
+    return (
+        (tenant is None or document.get("tenant") == tenant)
+        and (criteria.record_ids is None or document["_id"] in criteria.record_ids)
+        and (criteria.scope == scopes.ROOT or criteria.scope in document.get("scope_ancestors", ()))
+        and (criteria.categories is None or not set(criteria.categories).isdisjoint(document.get("categories", ())))
+        and set(criteria.tokens) <= set(document.get("metadata_tokens", ()))
+        and (criteria.created_before is None or document["created_at"] < criteria.created_before)
+    )
 
 
 def checked_id(record_id: str) -> str:

@@ -1,4 +1,4 @@
-"""Aggregation pipelines: the questions about scopes and categories that one round trip answers."""
+"""Aggregation pipelines: the questions that one round trip answers."""
 
 from __future__ import annotations
 
@@ -6,9 +6,51 @@ from typing import Any
 
 from crewai_mongodb_memory import scopes
 
-__all__ = ["categories", "child_scopes", "scope_info"]
+__all__ = ["SCORE", "categories", "child_scopes", "scope_info", "vector_search"]
 
 Pipeline = list[dict[str, Any]]
+
+SCORE = "vector_search_score"
+MOST_CANDIDATES = 10_000  # what $vectorSearch takes as numCandidates, and so as limit
+NOT_IN_A_HIT = ("embedding", "scope_ancestors", "metadata_tokens")
+
+
+def vector_search(
+    index: str,
+    query_vector: list[float],
+    limit: int,
+    *,
+    overfetch: int = 0,
+    num_candidates: int | None = None,
+    vector_filter: dict[str, Any],
+    query: dict[str, Any],
+) -> Pipeline:
+    """Return the pipeline for the nearest documents, each with its score in [0, 1] under :data:`SCORE`.
+
+    Args:
+        overfetch: how many of the index's answers may be of documents that are gone.
+        num_candidates: how many the approximate search considers; None takes 20 for each hit, as MongoDB advises.
+        vector_filter: restricts the candidates, before the ranking.
+        query: the same in MQL. The index filters on a copy of its own that lags behind; documents that have since
+            moved out of the selection are dropped by this.
+
+    Over 10,000 hits only the exact form of the stage gives.
+    """
+    asked = limit + overfetch
+    stage: dict[str, Any] = {"index": index, "path": "embedding", "queryVector": query_vector, "limit": asked}
+    if asked > MOST_CANDIDATES:
+        stage["exact"] = True
+    else:
+        stage["numCandidates"] = min(MOST_CANDIDATES, max(asked, num_candidates or max(20 * asked, 100)))
+    if vector_filter:
+        stage["filter"] = vector_filter
+    return [
+        {"$vectorSearch": stage},
+        {"$addFields": {SCORE: {"$meta": "vectorSearchScore"}}},
+        *([{"$match": query}] if query else []),
+        *([{"$limit": limit}] if overfetch else []),
+        {"$unset": list(NOT_IN_A_HIT)},
+    ]
 
 
 def scope_info(query: dict[str, Any], scope: str) -> Pipeline:

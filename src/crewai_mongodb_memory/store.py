@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import logging
+import math
 import re
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from typing import get_args
 
 from crewai_mongodb_memory.errors import ConfigurationError
+from crewai_mongodb_memory.recent import RecentWrites
+from crewai_mongodb_memory.routing import SearchMode
+from crewai_mongodb_memory.vector_index import VectorIndex, VectorIndexState
 from crewai_mongodb_memory.vectors import VectorFormat
 
-__all__ = ["Notices", "Settings", "Store"]
+__all__ = ["Notices", "Settings", "Store", "checked_seconds"]
 
 logger = logging.getLogger("crewai_mongodb_memory")
 
@@ -28,6 +35,9 @@ class Settings:
     tenant: str | None = None
     dimensions: int | None = None
     vector_format: VectorFormat = "double"
+    search_mode: SearchMode = "auto"
+    vector_search_index: str = "idx_crewai_memory"
+    num_candidates: int | None = None
     exact_limit: int = 50_000
     auto_setup: bool = True
 
@@ -42,14 +52,27 @@ class Settings:
             raise ConfigurationError(f"tenant has to be text that is not blank, or None for all; not {self.tenant!r}")
         if self.vector_format not in get_args(VectorFormat):
             raise ConfigurationError(f"vector_format has to be 'double' or 'float32', not {self.vector_format!r}")
+        if self.search_mode not in get_args(SearchMode):
+            raise ConfigurationError(f"search_mode has to be 'auto', 'atlas' or 'exact', not {self.search_mode!r}")
+        if not (isinstance(self.vector_search_index, str) and self.vector_search_index):
+            raise ConfigurationError(f"vector_search_index has to be text, not {self.vector_search_index!r}")
         if self.dimensions is not None:
             _check_number("dimensions", self.dimensions, 8192)
+        if self.num_candidates is not None:
+            _check_number("num_candidates", self.num_candidates, 10_000)
         _check_number("exact_limit", self.exact_limit, 2**31 - 2)
 
 
 def _check_number(name: str, value: int, most: int) -> None:
     if not (type(value) is int and 1 <= value <= most):
         raise ConfigurationError(f"{name} has to be a whole number from 1 to {most:,}, not {value!r}")
+
+
+def checked_seconds(value: float) -> float:
+    """Return how long a write counts as recent, or raise :class:`ConfigurationError`."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+        raise ConfigurationError(f"read_your_writes has to be a number of seconds, 0 or more, not {value!r}")
+    return float(value)
 
 
 class Notices:
@@ -73,18 +96,35 @@ class Store:
     """The settings of a store with what this process has learned about it.
 
     Attributes:
+        recent: what this process wrote lately.
         dimensions: of the embeddings in it; None until it is known.
         is_set_up: its indexes were looked after by this process.
+        vector_index: as the server last told of it; None until it is asked.
+        asked_at: when that was, on ``clock``.
+        clock: seconds from some moment on.
+        now: the time of day, aware.
     """
 
     settings: Settings
+    recent: RecentWrites = field(default_factory=lambda: RecentWrites(0))
     dimensions: int | None = None
     is_set_up: bool = False
+    vector_index: VectorIndex | None = None
+    asked_at: float = 0.0
+    clock: Callable[[], float] = time.monotonic
+    now: Callable[[], datetime] = lambda: datetime.now(timezone.utc)
     notices: Notices = field(default_factory=Notices)
 
     def __post_init__(self) -> None:
         self.dimensions = self.settings.dimensions
 
+    @property
+    def may_lag(self) -> bool:
+        """Whether searches may go through an index that lags behind writes, as far as is known."""
+        known = self.vector_index
+        return self.settings.search_mode != "exact" and not (known and known.state is VectorIndexState.UNAVAILABLE)
+
     def forget(self) -> None:
         """Forget what may have changed after everything was deleted."""
         self.dimensions = self.settings.dimensions
+        self.is_set_up = False

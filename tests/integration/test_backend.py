@@ -137,7 +137,7 @@ def test_each_method_sends_what_the_entity_design_document_says(
 def test_a_first_save_sets_the_store_up_and_later_ones_do_not(make_backend: MakeBackend, commands: Commands) -> None:
     backend = make_backend(event_listeners=[commands])
     backend.save([record()])
-    assert commands.take() == ["find", "listIndexes", "createIndexes", "update"]
+    assert commands.take() == ["find", "update", "listIndexes", "createIndexes"]
     backend.save([record()])
     assert commands.take() == ["update"]
 

@@ -12,7 +12,21 @@ import crewai_mongodb_memory
 
 SOURCE = Path(crewai_mongodb_memory.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
-PURE = ["scopes", "times", "metadata", "vectors", "documents", "filters", "pipelines", "ranking", "indexes", "errors"]
+PURE = [
+    "scopes",
+    "times",
+    "metadata",
+    "vectors",
+    "documents",
+    "filters",
+    "pipelines",
+    "ranking",
+    "indexes",
+    "vector_index",
+    "routing",
+    "recent",
+    "errors",
+]
 ALLOWED_IN_PURE = {"bson", "numpy", "pydantic", "crewai.memory.types", "crewai.memory.storage.backend"}
 CLOCKS = {"now", "utcnow", "today", "time", "monotonic", "perf_counter"}
 

@@ -28,7 +28,7 @@ def database() -> Any:
 
 @pytest.fixture
 def store() -> Store:
-    return Store(Settings(auto_setup=False))
+    return Store(Settings(search_mode="exact", auto_setup=False))
 
 
 def record(content: str, **fields: Any) -> MemoryRecord:
@@ -65,7 +65,7 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(database: Any, stor
 
 
 def test_a_search_over_the_limit_stops_reading(database: Any) -> None:
-    store = Store(Settings(auto_setup=False, exact_limit=3))
+    store = Store(Settings(search_mode="exact", auto_setup=False, exact_limit=3))
     driver.run(write.save(store, [record(str(number)) for number in range(9)]), database.get_collection)
     with pytest.raises(ExactSearchTooLargeError):
         driver.run(search(store, [1.0, 0.0], search_criteria(None, None, None), 5, 0.0), database.get_collection)

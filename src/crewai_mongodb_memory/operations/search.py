@@ -14,6 +14,7 @@ from crewai_mongodb_memory.errors import ConfigurationError, ExactSearchTooLarge
 from crewai_mongodb_memory.filters import Criteria, to_query
 from crewai_mongodb_memory.operations.read import WITHOUT_EMBEDDING, readable_records
 from crewai_mongodb_memory.operations.setup import check_dimensions
+from crewai_mongodb_memory.operations.vector_search import search_by_index
 from crewai_mongodb_memory.ranking import Ranking
 from crewai_mongodb_memory.store import Store
 
@@ -37,6 +38,10 @@ def search(store: Store, query_embedding: Any, criteria: Criteria, limit: int, m
         yield from check_dimensions(store, query.size)
     if limit <= 0 or not query.any():
         return []
+    if store.settings.search_mode != "exact":
+        found = yield from search_by_index(store, query, criteria, limit, min_score)
+        if found is not None:
+            return found
     hits = yield from _exact(store, query, criteria, limit, min_score)
     return hits
 

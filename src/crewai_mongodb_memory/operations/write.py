@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from datetime import datetime
 from itertools import islice
 from typing import Any
 
@@ -16,6 +15,7 @@ from crewai_mongodb_memory.commands import (
     BulkWrite,
     DeleteMany,
     Document,
+    FindOneAndUpdate,
     Operation,
     UpdateMany,
     UpdateOneDocument,
@@ -32,6 +32,7 @@ __all__ = ["delete", "save", "touch_records", "update"]
 logger = logging.getLogger("crewai_mongodb_memory")
 
 DUPLICATE_KEY = 11000
+SEARCHED = ("tenant", "scope_ancestors", "categories", "metadata_tokens", "created_at", "embedding")
 IDS_AT_A_TIME = 10_000  # keeps a command that lists ids far below MongoDB's 16 MB
 
 
@@ -46,15 +47,13 @@ def save(store: Store, records: Sequence[MemoryRecord]) -> Operation[None]:
     if not records:
         return
     settings = store.settings
-    requests = [
-        _upsert(to_document(record, settings.vector_format, settings.tenant), settings.tenant) for record in records
-    ]
+    documents = [to_document(record, settings.vector_format, settings.tenant) for record in records]
     dimensions = _common_dimensions(records)
     if dimensions is not None:
         yield from check_dimensions(store, dimensions)
-    yield from set_up_once(store)
-    yield from _write_in_order(store, [record.id for record in records], requests)
+    yield from _write_in_order(store, documents)
     store.dimensions = store.dimensions or dimensions
+    yield from set_up_once(store, dimensions)
 
 
 def update(store: Store, record: MemoryRecord) -> Operation[None]:
@@ -76,17 +75,16 @@ def update(store: Store, record: MemoryRecord) -> Operation[None]:
     if not changes:
         return
     selection = to_query(Criteria(record_ids=(checked_id(record.id),)), store.settings.tenant)
-    result = yield UpdateOneDocument(store.settings.collection, selection, {"$set": changes})
-    if not result.matched_count:
+    if not (yield from _change_one(store, selection, {"$set": changes})):
         logger.debug("update: no record %r; nothing was written", record.id)
 
 
-def touch_records(store: Store, record_ids: Sequence[str], now: datetime) -> Operation[None]:
+def touch_records(store: Store, record_ids: Sequence[str]) -> Operation[None]:
     """Set ``last_accessed`` of the records with these ids to now; unknown ids are passed over."""
     ids = dict.fromkeys(checked_id(record_id) for record_id in record_ids)
     for some in _slices(tuple(ids)):
         selection = to_query(Criteria(record_ids=some), store.settings.tenant)
-        yield UpdateMany(store.settings.collection, selection, {"$set": {"last_accessed": to_utc(now)}})
+        yield UpdateMany(store.settings.collection, selection, {"$set": {"last_accessed": to_utc(store.now())}})
 
 
 def delete(store: Store, criteria: Criteria) -> Operation[int]:
@@ -97,9 +95,22 @@ def delete(store: Store, criteria: Criteria) -> Operation[int]:
     for selection in _delete_queries(criteria, store.settings.tenant):
         result = yield DeleteMany(store.settings.collection, selection)
         deleted += result.deleted_count
+    store.recent.removed(criteria, store.settings.tenant, deleted, store.clock())
     if criteria == Criteria():
         store.forget()
     return deleted
+
+
+def _change_one(store: Store, selection: Document, change: Document) -> Operation[bool]:
+    """Change a document; where an index may lag, take back what it is now, so that searches find it as such."""
+    if not store.may_lag:
+        result = yield UpdateOneDocument(store.settings.collection, selection, change)
+        return bool(result.matched_count)
+    document = yield FindOneAndUpdate(store.settings.collection, selection, change, dict.fromkeys(SEARCHED, 1))
+    if document is not None:
+        store.recent.wrote([document], store.clock())
+        store.recent.moved(1, store.clock())
+    return document is not None
 
 
 def _delete_queries(criteria: Criteria, tenant: str | None) -> list[Document]:
@@ -138,25 +149,30 @@ def _common_dimensions(records: Sequence[MemoryRecord]) -> int | None:
     return sizes[0] if sizes else None
 
 
-def _write_in_order(store: Store, ids: Sequence[str], requests: Sequence[UpdateOne]) -> Operation[None]:
-    """Write all requests; one that two processes inserted at the same moment is tried once more.
+def _write_in_order(store: Store, documents: Sequence[Document]) -> Operation[None]:
+    """Write all documents; one that two processes inserted at the same moment is tried once more.
 
     Raises:
         InvalidRecordError: a duplicate key that stays: the id belongs to another tenant.
     """
+    requests = [_upsert(document, store.settings.tenant) for document in documents]
     done, tried_again = 0, -1
     while done < len(requests):
         try:
-            yield BulkWrite(store.settings.collection, requests[done:])
+            result = yield BulkWrite(store.settings.collection, requests[done:])
+            store.recent.wrote(documents[done:], store.clock())
+            store.recent.moved(result.matched_count, store.clock())
             return
         except BulkWriteError as error:
             failures = error.details.get("writeErrors") or []
             if not failures or failures[0]["code"] != DUPLICATE_KEY:
                 raise
-            done += failures[0]["index"]
+            written = failures[0]["index"]
+            store.recent.wrote(documents[done : done + written], store.clock())
+            done += written
             if done == tried_again:
                 raise InvalidRecordError(
-                    ids[done],
+                    documents[done]["_id"],
                     "id",
                     "belongs to another tenant; nothing of it was changed. Give the record a new id",
                 ) from None

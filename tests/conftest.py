@@ -15,28 +15,42 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from tests.atlas_standin import AtlasStandin
 
 from crewai_mongodb_memory import MongoStorageBackend
+from crewai_mongodb_memory.local_server import LocalServer
+
+MakeBackend = Callable[..., MongoStorageBackend]
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The connection string of an embedded server that lives as long as the session."""
-    folder = tmp_path_factory.mktemp("server")
-    spec = f"local:{folder}"
-    with MongoStorageBackend(spec) as backend:
-        backend.count()
-        yield spec
+def local_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalServer]:
+    """An embedded server that lives as long as the session."""
+    server = LocalServer.join(tmp_path_factory.mktemp("server"))
+    yield server
+    server.leave()
+
+
+@pytest.fixture(scope="session")
+def server(local_server: LocalServer) -> str:
+    """The connection string of the embedded server, as a user says it."""
+    return f"local:{local_server.folder}"
 
 
 @pytest.fixture
-def make_backend(server: str) -> Iterator[Callable[..., MongoStorageBackend]]:
+def database_name() -> str:
+    """A database of this test's own."""
+    return f"test_{uuid4().hex}"
+
+
+@pytest.fixture
+def make_backend(server: str, database_name: str) -> Iterator[MakeBackend]:
     """Makes backends on one database of this test's own; they are closed after the test."""
-    database_name = f"test_{uuid4().hex}"
     made: list[MongoStorageBackend] = []
 
     def make(**arguments: Any) -> MongoStorageBackend:
-        made.append(MongoStorageBackend(server, **{"database_name": database_name, **arguments}))
+        connection_string = arguments.pop("connection_string", server)
+        made.append(MongoStorageBackend(connection_string, **{"database_name": database_name, **arguments}))
         return made[-1]
 
     yield make
@@ -45,9 +59,26 @@ def make_backend(server: str) -> Iterator[Callable[..., MongoStorageBackend]]:
 
 
 @pytest.fixture
-def backend(make_backend: Callable[..., MongoStorageBackend]) -> MongoStorageBackend:
+def backend(make_backend: MakeBackend) -> MongoStorageBackend:
     """A backend on an empty database."""
     return make_backend()
+
+
+@pytest.fixture
+def atlas(local_server: LocalServer) -> Iterator[AtlasStandin]:
+    """A stand-in for Atlas in front of the embedded server; its index is up to date at once."""
+    with AtlasStandin(local_server.uri) as standin:
+        yield standin
+
+
+@pytest.fixture
+def make_atlas_backend(make_backend: MakeBackend, atlas: AtlasStandin) -> MakeBackend:
+    """Makes backends on the stand-in that have to use its index."""
+
+    def make(**arguments: Any) -> MongoStorageBackend:
+        return make_backend(**{"connection_string": atlas.uri, "search_mode": "atlas", **arguments})
+
+    return make
 
 
 @pytest.fixture

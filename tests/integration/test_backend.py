@@ -150,7 +150,7 @@ def test_only_the_winners_are_fetched_and_without_their_embeddings(
     scan, fetch = (event.command for event in commands.seen)
     assert scan["projection"] == {"embedding": 1}
     assert fetch["projection"] == {"embedding": 0}
-    assert fetch["filter"]["$and"][0] == {"_id": {"$in": ["r0", "r1"]}}
+    assert fetch["filter"] == {"_id": {"$in": ["r0", "r1"]}}
 
 
 def test_a_touch_and_a_change_of_importance_leave_the_vector_alone(

@@ -80,11 +80,11 @@ def ensure_indexes(store: Store, *, wait: bool, timeout: float, progress: Progre
         progress(f"creating {len(plan.create)} indexes")
         yield CreateIndexes(collection, [IndexModel(list(index.keys), name=index.name) for index in plan.create])
     backfilled = yield from _backfill(store, progress)
-    dimensions = store.settings.dimensions or (yield from stored_dimensions(store))
-    step, dimensions = yield from _ensure_vector_index(store, dimensions, deadline, progress)
+    known = store.settings.dimensions or (yield from stored_dimensions(store))
+    step, dimensions = yield from _ensure_vector_index(store, known, deadline, progress)
     if wait and step in (Step.CREATE, Step.UPDATE, Step.KEEP):
         yield from _wait_until_ready(store, dimensions, deadline, progress)
-    store.is_set_up = True
+    store.is_set_up = known is not None  # else the first embedding may still want another dimension
     return IndexReport(
         created=tuple(index.name for index in plan.create),
         kept=tuple(index.name for index in plan.keep),

@@ -36,7 +36,7 @@ def search(store: Store, query_embedding: Any, criteria: Criteria, limit: int, m
         raise ConfigurationError("min_score is not a number")
     if query.size:
         yield from check_dimensions(store, query.size)
-    if limit <= 0 or not query.any():
+    if limit <= 0 or not query.any() or store.dimensions is None:
         return []
     if store.settings.search_mode != "exact":
         found = yield from search_by_index(store, query, criteria, limit, min_score)
@@ -63,7 +63,7 @@ def _exact(
     if not scores:
         return []
     # The filters apply again: a record may have moved or changed between the two round trips.
-    winners = yield Find(collection, {"$and": [{"_id": {"$in": list(scores)}}, selection]}, WITHOUT_EMBEDDING)
+    winners = yield Find(collection, {**selection, "_id": {"$in": list(scores)}}, WITHOUT_EMBEDDING)
     records = {record.id: record for record in readable_records(store, winners)}
     return [(records[record_id], score) for record_id, score in scores.items() if record_id in records]
 

@@ -170,9 +170,7 @@ def _with_recent_writes(
     unseen = [record_id for _, record_id in ranked[:limit] if record_id not in documents]
     if unseen:
         selection = to_query(criteria, store.settings.tenant)
-        fetched = yield Find(
-            store.settings.collection, {"$and": [{"_id": {"$in": unseen}}, selection]}, WITHOUT_EMBEDDING
-        )
+        fetched = yield Find(store.settings.collection, {**selection, "_id": {"$in": unseen}}, WITHOUT_EMBEDDING)
         documents |= {document["_id"]: document for document in fetched}
     present = [record_id for _, record_id in ranked if record_id in documents][:limit]
     records = {record.id: record for record in readable_records(store, [documents[one] for one in present])}

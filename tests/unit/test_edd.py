@@ -11,6 +11,7 @@ from crewai.memory.storage.backend import StorageBackend
 
 from crewai_mongodb_memory.documents import to_document, to_record
 from crewai_mongodb_memory.indexes import memory_indexes
+from crewai_mongodb_memory.vector_index import definition_document
 
 NAIVE = json_util.JSONOptions(tz_aware=False)
 PAGE = (Path(__file__).parents[2] / "EDD.md").read_text(encoding="utf-8")
@@ -25,7 +26,7 @@ def rows(heading: str) -> list[list[str]]:
 
 
 def example() -> dict[str, object]:
-    (text,) = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
+    text = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)[0]
     document: dict[str, object] = json_util.loads(text, json_options=NAIVE)
     assert json.loads(text)
     return document
@@ -54,6 +55,11 @@ def test_the_indexes_are_those_that_are_created() -> None:
         for index in memory_indexes(tenants=True)
     ]
     assert listed == wanted
+
+
+def test_the_vector_index_is_the_one_that_is_created() -> None:
+    text = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)[1]
+    assert json.loads(text) == definition_document(1024)
 
 
 def test_every_method_of_the_protocol_is_answered() -> None:

@@ -15,12 +15,14 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from tests.atlas_standin import AtlasStandin
 
 from crewai_mongodb_memory import MongoStorageBackend
 from crewai_mongodb_memory.local_server import LocalServer
+from tests.atlas_standin import AtlasStandin
 
 MakeBackend = Callable[..., MongoStorageBackend]
+
+REAL_ATLAS = os.environ.get("MONGODB_ATLAS_URI")
 
 
 @pytest.fixture(scope="session")
@@ -32,8 +34,11 @@ def local_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalServ
 
 
 @pytest.fixture(scope="session")
-def server(local_server: LocalServer) -> str:
-    """The connection string of the embedded server, as a user says it."""
+def server(request: pytest.FixtureRequest) -> str:
+    """The connection string of a server: ``$MONGODB_ATLAS_URI``, or an embedded one as a user says it."""
+    if REAL_ATLAS:
+        return REAL_ATLAS
+    local_server: LocalServer = request.getfixturevalue("local_server")
     return f"local:{local_server.folder}"
 
 
@@ -49,8 +54,8 @@ def make_backend(server: str, database_name: str) -> Iterator[MakeBackend]:
     made: list[MongoStorageBackend] = []
 
     def make(**arguments: Any) -> MongoStorageBackend:
-        connection_string = arguments.pop("connection_string", server)
-        made.append(MongoStorageBackend(connection_string, **{"database_name": database_name, **arguments}))
+        where = {} if "connection_string" in arguments else {"connection_string": server, "search_mode": "exact"}
+        made.append(MongoStorageBackend(**{"database_name": database_name, **where, **arguments}))
         return made[-1]
 
     yield make

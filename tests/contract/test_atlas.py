@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from crewai.memory.types import MemoryRecord
-from tests.atlas_standin import AtlasStandin
-from tests.contract.storage_contract import StorageContract
 
 from crewai_mongodb_memory import MongoStorageBackend
+from tests.atlas_standin import AtlasStandin
+from tests.contract.storage_contract import StorageContract
 
 MakeBackend = Callable[..., MongoStorageBackend]
 

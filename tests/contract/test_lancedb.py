@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from crewai.memory.storage.lancedb_storage import LanceDBStorage
+
 from tests.contract.storage_contract import StorageContract
 
 # By the name of the test, as a pattern.

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from crewai.memory.types import MemoryRecord
-from tests.contract.storage_contract import StorageContract
 
 from crewai_mongodb_memory import MongoStorageBackend
+from tests.contract.storage_contract import StorageContract
 
 
 class TestExactSearchWithFloat32(StorageContract):

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from crewai import Memory
 from crewai.memory.analyze import ConsolidationAction, ConsolidationPlan, MemoryAnalysis, QueryAnalysis
-from tests.scripted import ScriptedLLM, embed_words
 
 from crewai_mongodb_memory import MongoStorageBackend
+from tests.scripted import ScriptedLLM, embed_words
 
 FACTS = ["Ada drinks green tea every morning", "The release train leaves on Thursday", "Bob plays chess on Sundays"]
 

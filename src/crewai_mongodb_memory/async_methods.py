@@ -3,48 +3,44 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from crewai.memory.types import MemoryRecord, ScopeInfo
 
 from crewai_mongodb_memory.commands import Operation
-from crewai_mongodb_memory.filters import delete_criteria, scope_criteria, search_criteria
 from crewai_mongodb_memory.operations import read, write
 from crewai_mongodb_memory.operations.bootstrap import IndexReport, Progress, ensure_indexes
 from crewai_mongodb_memory.operations.search import search
 from crewai_mongodb_memory.operations.status import BackendStatus, status, wait_until_searchable
 from crewai_mongodb_memory.store import Store
 
-__all__ = ["AsyncMethods", "silent"]
+__all__ = ["AsyncMethods"]
 
+P = ParamSpec("P")
 T = TypeVar("T")
-
-
-def silent(_: str) -> None:
-    """Report no progress."""
 
 
 class AsyncMethods(ABC):
     """Every method of :class:`~crewai_mongodb_memory.MongoStorageBackend` with an ``a`` before its name."""
 
-    _store: Store
-
     @abstractmethod
-    async def _arun(self, operation: Operation[T]) -> T: ...
+    async def _arun(
+        self, operation: Callable[Concatenate[Store, P], Operation[T]], *arguments: P.args, **options: P.kwargs
+    ) -> T: ...
 
     async def asave(self, records: list[MemoryRecord]) -> None:
         """Same as ``save``."""
-        await self._arun(write.save(self._store, records))
+        await self._arun(write.save, records)
 
     async def aupdate(self, record: MemoryRecord) -> None:
         """Same as ``update``."""
-        await self._arun(write.update(self._store, record))
+        await self._arun(write.update, record)
 
     async def atouch_records(self, record_ids: list[str]) -> None:
         """Same as ``touch_records``."""
-        await self._arun(write.touch_records(self._store, record_ids))
+        await self._arun(write.touch_records, record_ids)
 
     async def adelete(
         self,
@@ -55,22 +51,21 @@ class AsyncMethods(ABC):
         metadata_filter: dict[str, Any] | None = None,
     ) -> int:
         """Same as ``delete``."""
-        criteria = delete_criteria(scope_prefix, categories, record_ids, older_than, metadata_filter)
-        return await self._arun(write.delete(self._store, criteria))
+        return await self._arun(write.delete, scope_prefix, categories, record_ids, older_than, metadata_filter)
 
     async def areset(self, scope_prefix: str | None = None) -> None:
         """Same as ``reset``."""
-        await self._arun(write.delete(self._store, scope_criteria(scope_prefix)))
+        await self._arun(write.reset, scope_prefix)
 
     async def aget_record(self, record_id: str) -> MemoryRecord | None:
         """Same as ``get_record``."""
-        return await self._arun(read.get_record(self._store, record_id))
+        return await self._arun(read.get_record, record_id)
 
     async def alist_records(
         self, scope_prefix: str | None = None, limit: int = 200, offset: int = 0
     ) -> list[MemoryRecord]:
         """Same as ``list_records``."""
-        return await self._arun(read.list_records(self._store, scope_prefix, limit, offset))
+        return await self._arun(read.list_records, scope_prefix, limit, offset)
 
     async def asearch(
         self,
@@ -82,36 +77,34 @@ class AsyncMethods(ABC):
         min_score: float = 0.0,
     ) -> list[tuple[MemoryRecord, float]]:
         """Same as ``search``."""
-        criteria = search_criteria(scope_prefix, categories, metadata_filter)
-        return await self._arun(search(self._store, query_embedding, criteria, limit, min_score))
+        return await self._arun(search, query_embedding, scope_prefix, categories, metadata_filter, limit, min_score)
 
     async def acount(self, scope_prefix: str | None = None) -> int:
         """Same as ``count``."""
-        return await self._arun(read.count(self._store, scope_prefix))
+        return await self._arun(read.count, scope_prefix)
 
     async def aget_scope_info(self, scope: str) -> ScopeInfo:
         """Same as ``get_scope_info``."""
-        return await self._arun(read.get_scope_info(self._store, scope))
+        return await self._arun(read.get_scope_info, scope)
 
     async def alist_scopes(self, parent: str = "/") -> list[str]:
         """Same as ``list_scopes``."""
-        return await self._arun(read.list_scopes(self._store, parent))
+        return await self._arun(read.list_scopes, parent)
 
     async def alist_categories(self, scope_prefix: str | None = None) -> dict[str, int]:
         """Same as ``list_categories``."""
-        return await self._arun(read.list_categories(self._store, scope_prefix))
+        return await self._arun(read.list_categories, scope_prefix)
 
     async def aensure_indexes(
         self, *, wait: bool = True, timeout: float = 300.0, on_progress: Progress | None = None
     ) -> IndexReport:
         """Same as ``ensure_indexes``."""
-        progress = on_progress or silent
-        return await self._arun(ensure_indexes(self._store, wait=wait, timeout=timeout, progress=progress))
+        return await self._arun(ensure_indexes, wait, timeout, on_progress)
 
     async def await_until_searchable(self, record_ids: Sequence[str], *, timeout: float = 60.0) -> None:
         """Same as ``wait_until_searchable``."""
-        await self._arun(wait_until_searchable(self._store, record_ids, timeout))
+        await self._arun(wait_until_searchable, record_ids, timeout)
 
     async def astatus(self) -> BackendStatus:
         """Same as ``status``."""
-        return await self._arun(status(self._store))
+        return await self._arun(status)

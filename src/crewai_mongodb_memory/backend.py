@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from crewai.memory.types import MemoryRecord, ScopeInfo
 
 from crewai_mongodb_memory import driver
-from crewai_mongodb_memory.async_methods import AsyncMethods, silent
+from crewai_mongodb_memory.async_methods import AsyncMethods
 from crewai_mongodb_memory.commands import Operation
 from crewai_mongodb_memory.connection import Connection, checked_connection_string, is_local, public_name
-from crewai_mongodb_memory.filters import delete_criteria, scope_criteria, search_criteria
 from crewai_mongodb_memory.operations import read, write
 from crewai_mongodb_memory.operations.bootstrap import IndexReport, Progress, ensure_indexes
 from crewai_mongodb_memory.operations.search import search
@@ -25,6 +24,7 @@ from crewai_mongodb_memory.vectors import VectorFormat
 
 __all__ = ["MongoStorageBackend"]
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -117,7 +117,7 @@ class MongoStorageBackend(AsyncMethods):
             InvalidRecordError: a record cannot be stored, or its id belongs to another tenant.
             DimensionMismatchError: an embedding does not fit the store.
         """
-        self._run(write.save(self._store, records))
+        self._run(write.save, records)
 
     def update(self, record: MemoryRecord) -> None:
         """Change the fields that the record was built with (``model_fields_set``); an unknown id writes nothing.
@@ -129,11 +129,11 @@ class MongoStorageBackend(AsyncMethods):
             InvalidRecordError: a field cannot be stored; nothing was written.
             DimensionMismatchError: the embedding does not fit the store.
         """
-        self._run(write.update(self._store, record))
+        self._run(write.update, record)
 
     def touch_records(self, record_ids: list[str]) -> None:
         """Set ``last_accessed`` of these records to now, in one round trip; unknown ids are passed over."""
-        self._run(write.touch_records(self._store, record_ids))
+        self._run(write.touch_records, record_ids)
 
     def delete(
         self,
@@ -151,23 +151,22 @@ class MongoStorageBackend(AsyncMethods):
         Raises:
             ConfigurationError: no criterion at all, or one that is not what it should be.
         """
-        criteria = delete_criteria(scope_prefix, categories, record_ids, older_than, metadata_filter)
-        return self._run(write.delete(self._store, criteria))
+        return self._run(write.delete, scope_prefix, categories, record_ids, older_than, metadata_filter)
 
     def reset(self, scope_prefix: str | None = None) -> None:
         """Delete every record in a scope, or all; the collection and its indexes stay."""
-        self._run(write.delete(self._store, scope_criteria(scope_prefix)))
+        self._run(write.reset, scope_prefix)
 
     def get_record(self, record_id: str) -> MemoryRecord | None:
         """Return a record with its embedding, or None."""
-        return self._run(read.get_record(self._store, record_id))
+        return self._run(read.get_record, record_id)
 
     def list_records(self, scope_prefix: str | None = None, limit: int = 200, offset: int = 0) -> list[MemoryRecord]:
         """Return records without their embeddings, newest ``created_at`` first, equal ones by id.
 
         Change one with :meth:`update`: :meth:`save` would store it without an embedding.
         """
-        return self._run(read.list_records(self._store, scope_prefix, limit, offset))
+        return self._run(read.list_records, scope_prefix, limit, offset)
 
     def search(
         self,
@@ -192,26 +191,25 @@ class MongoStorageBackend(AsyncMethods):
             VectorIndexMissingError, VectorIndexNotReadyError, VectorIndexFailedError, VectorSearchUnavailableError:
                 with ``search_mode="atlas"`` only: the index cannot serve.
         """
-        criteria = search_criteria(scope_prefix, categories, metadata_filter)
-        return self._run(search(self._store, query_embedding, criteria, limit, min_score))
+        return self._run(search, query_embedding, scope_prefix, categories, metadata_filter, limit, min_score)
 
     # Scopes and categories
 
     def count(self, scope_prefix: str | None = None) -> int:
         """Return how many records a scope and all below it hold; None counts all."""
-        return self._run(read.count(self._store, scope_prefix))
+        return self._run(read.count, scope_prefix)
 
     def get_scope_info(self, scope: str) -> ScopeInfo:
         """Return count, categories, oldest and newest ``created_at`` and direct children of a scope."""
-        return self._run(read.get_scope_info(self._store, scope))
+        return self._run(read.get_scope_info, scope)
 
     def list_scopes(self, parent: str = "/") -> list[str]:
         """Return the paths of a scope's direct children, sorted."""
-        return self._run(read.list_scopes(self._store, parent))
+        return self._run(read.list_scopes, parent)
 
     def list_categories(self, scope_prefix: str | None = None) -> dict[str, int]:
         """Return each category with the number of records that have it, most first."""
-        return self._run(read.list_categories(self._store, scope_prefix))
+        return self._run(read.list_categories, scope_prefix)
 
     # The server
 
@@ -235,8 +233,7 @@ class MongoStorageBackend(AsyncMethods):
             VectorIndexMissingError, VectorSearchUnavailableError: with ``search_mode="atlas"`` only: an index of
                 another type has the name; the server has no vector search.
         """
-        progress = on_progress or silent
-        return self._run(ensure_indexes(self._store, wait=wait, timeout=timeout, progress=progress))
+        return self._run(ensure_indexes, wait, timeout, on_progress)
 
     def wait_until_searchable(self, record_ids: Sequence[str], *, timeout: float = 60.0) -> None:
         """Wait until the vector index finds these records, for at most ``timeout`` seconds.
@@ -245,11 +242,11 @@ class MongoStorageBackend(AsyncMethods):
             VectorIndexNotReadyError: it does not find all of them in time.
             ConfigurationError: a record does not exist, or has no embedding.
         """
-        self._run(wait_until_searchable(self._store, record_ids, timeout))
+        self._run(wait_until_searchable, record_ids, timeout)
 
     def status(self) -> BackendStatus:
         """Return how the store is doing; it reads every embedding once, to count those that no search finds."""
-        return self._run(status(self._store))
+        return self._run(status)
 
     # Life
 
@@ -277,8 +274,15 @@ class MongoStorageBackend(AsyncMethods):
     ) -> None:
         await self.aclose()
 
-    def _run(self, operation: Operation[T]) -> T:
-        return driver.run(operation, self._connection.collection)
+    def _run(
+        self, operation: Callable[Concatenate[Store, P], Operation[T]], *arguments: P.args, **options: P.kwargs
+    ) -> T:
+        with self._store.notices.of_errors():
+            return driver.run(operation(self._store, *arguments, **options), self._connection.collection)
 
-    async def _arun(self, operation: Operation[T]) -> T:
-        return await driver.arun(operation, await self._connection.acollections())
+    async def _arun(
+        self, operation: Callable[Concatenate[Store, P], Operation[T]], *arguments: P.args, **options: P.kwargs
+    ) -> T:
+        with self._store.notices.of_errors():
+            collections = await self._connection.acollections()
+            return await driver.arun(operation(self._store, *arguments, **options), collections)

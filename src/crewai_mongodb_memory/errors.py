@@ -33,6 +33,7 @@ __all__ = [
     "VectorIndexMissingError",
     "VectorIndexNotReadyError",
     "VectorSearchUnavailableError",
+    "explain",
 ]
 
 
@@ -97,3 +98,29 @@ class VectorSearchUnavailableError(MongoMemoryError):
 
 class LocalServerError(MongoMemoryError):
     """The embedded server cannot be used here; the text says what to do."""
+
+
+REMEDIES = {
+    "ServerSelectionTimeoutError": "the server cannot be reached: is the address right, does it run, does it let this "
+    "machine in (on Atlas: the IP access list)?",
+    "AutoReconnect": "the connection broke; the next call connects again",
+    "NetworkTimeout": "the server did not answer in time",
+    13: "the user of the connection string lacks a privilege: readWrite on the database is enough, dbAdmin sets it up",
+    18: "user name or password are wrong",
+    8000: "user name or password are wrong",
+    50: "the operation took longer than it may",
+}
+
+
+def explain(error: Exception) -> str:
+    """Return the text of an error for the log; one of the driver's with what can be done about it.
+
+    >>> explain(MongoMemoryError("its own text"))
+    'its own text'
+    """
+    if isinstance(error, MongoMemoryError):
+        return str(error)
+    remedy = REMEDIES.get(getattr(error, "code", None) or type(error).__name__, "") or next(
+        (text for name, text in REMEDIES.items() if name in {base.__name__ for base in type(error).__mro__}), ""
+    )
+    return f"{error}{f' ({remedy})' if remedy else ''}"

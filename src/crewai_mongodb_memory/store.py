@@ -6,12 +6,13 @@ import logging
 import math
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import get_args
 
-from crewai_mongodb_memory.errors import ConfigurationError
+from crewai_mongodb_memory.errors import ConfigurationError, explain
 from crewai_mongodb_memory.recent import RecentWrites
 from crewai_mongodb_memory.routing import SearchMode
 from crewai_mongodb_memory.vector_index import VectorIndex, VectorIndexState
@@ -20,6 +21,8 @@ from crewai_mongodb_memory.vectors import VectorFormat
 __all__ = ["Notices", "Settings", "Store", "checked_seconds"]
 
 logger = logging.getLogger("crewai_mongodb_memory")
+
+SAME_ERROR_AFTER = 60.0  # seconds
 
 # MongoDB manual, "MongoDB Limits and Thresholds", naming restrictions
 DATABASE_NAME = re.compile(r'[^/\\. "$*<>:|?\x00]{1,63}')
@@ -76,19 +79,32 @@ def checked_seconds(value: float) -> float:
 
 
 class Notices:
-    """Problems that are worth a line in the log, each said once in the life of a backend.
+    """Problems that are worth a line in the log.
 
-    CrewAI swallows most errors of a storage, so a line in the log may be all that a user ever sees.
+    CrewAI swallows most errors of a storage (``crewai/memory/recall_flow.py``, ``encoding_flow.py``), so a line in the
+    log may be all that a user ever sees.
     """
 
     def __init__(self) -> None:
-        self._said: set[str] = set()
+        self._said: dict[str, float] = {}
 
     def warn(self, topic: str, message: str) -> None:
         """Log a warning, unless this topic has had one."""
         if topic not in self._said:
-            self._said.add(topic)
+            self._said[topic] = time.monotonic()
             logger.warning(message)
+
+    @contextmanager
+    def of_errors(self) -> Iterator[None]:
+        """Log an error that passes through, with its remedy; the same one again only after a minute."""
+        try:
+            yield
+        except Exception as error:
+            topic = f"{type(error).__name__} {getattr(error, 'code', '')}"
+            if time.monotonic() - self._said.get(topic, -math.inf) >= SAME_ERROR_AFTER:
+                self._said[topic] = time.monotonic()
+                logger.error("%s: %s", type(error).__name__, explain(error))
+            raise
 
 
 @dataclass

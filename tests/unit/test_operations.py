@@ -13,7 +13,6 @@ from crewai.memory.types import MemoryRecord
 from crewai_mongodb_memory import driver
 from crewai_mongodb_memory.commands import Command, Count, Find, Operation
 from crewai_mongodb_memory.errors import DimensionMismatchError, ExactSearchTooLargeError
-from crewai_mongodb_memory.filters import delete_criteria, scope_criteria, search_criteria
 from crewai_mongodb_memory.operations import read, write
 from crewai_mongodb_memory.operations.search import search
 from crewai_mongodb_memory.store import Settings, Store
@@ -44,12 +43,13 @@ def test_what_is_saved_is_read_searched_and_deleted(database: Any, store: Store)
     assert run(read.count(store, "/x")) == 1
     assert run(read.get_record(store, "a")) == record("a", scope="/x")
     assert [found.id for found in run(read.list_records(store, None, 2, 1))] == ["b", "c"]
-    hits = run(search(store, [1.0, 0.0], search_criteria(None, None, None), 5, 0.0))
+    hits = run(search(store, [1.0, 0.0], None, None, None, 5, 0.0))
     assert [(hit.id, round(score, 6)) for hit, score in hits] == [("a", 1.0), ("b", 0.6)]
     run(write.update(store, MemoryRecord(id="b", content="changed")))
     assert run(read.get_record(store, "b")).embedding == [0.6, 0.8]
-    assert run(write.delete(store, delete_criteria(scope_prefix="/x"))) == 1
-    assert run(write.delete(store, scope_criteria("/"))) == 2
+    assert run(write.delete(store, "/x", None, None, None, None)) == 1
+    run(write.reset(store, None))
+    assert run(read.list_records(store, None, 9, 0)) == []
 
 
 def test_what_does_not_fit_is_refused_and_nothing_is_written(database: Any, store: Store) -> None:
@@ -57,7 +57,7 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(database: Any, stor
     for operation in (
         write.save(store, [record("b", embedding=[1.0])]),
         write.update(store, record("a", embedding=[1.0])),
-        search(store, [1.0], search_criteria(None, None, None), 5, 0.0),
+        search(store, [1.0], None, None, None, 5, 0.0),
     ):
         with pytest.raises(DimensionMismatchError):
             driver.run(operation, database.get_collection)
@@ -68,7 +68,7 @@ def test_a_search_over_the_limit_stops_reading(database: Any) -> None:
     store = Store(Settings(search_mode="exact", auto_setup=False, exact_limit=3))
     driver.run(write.save(store, [record(str(number)) for number in range(9)]), database.get_collection)
     with pytest.raises(ExactSearchTooLargeError):
-        driver.run(search(store, [1.0, 0.0], search_criteria(None, None, None), 5, 0.0), database.get_collection)
+        driver.run(search(store, [1.0, 0.0], None, None, None, 5, 0.0), database.get_collection)
 
 
 def test_documents_are_handed_over_in_batches(database: Any) -> None:

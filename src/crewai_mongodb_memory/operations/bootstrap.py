@@ -64,8 +64,9 @@ class IndexReport:
     backfilled: int
 
 
-def ensure_indexes(store: Store, *, wait: bool, timeout: float, progress: Progress) -> Operation[IndexReport]:
+def ensure_indexes(store: Store, wait: bool, timeout: float, on_progress: Progress | None) -> Operation[IndexReport]:
     """Create or mend the collection, its indexes and the fields that they are on; see the backend's method."""
+    progress = on_progress or _silent
     deadline = store.clock() + timeout
     collection = store.settings.collection
     try:
@@ -175,3 +176,7 @@ def _derived(document: Document) -> dict[str, Any]:
         "scope_ancestors": scopes.ancestors(normalized),
         "metadata_tokens": metadata.tokens(values if isinstance(values, dict) else {}),
     }
+
+
+def _silent(_: str) -> None:
+    """Report no progress."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from crewai_mongodb_memory import vectors
 from crewai_mongodb_memory.commands import Document, Find, Operation
 from crewai_mongodb_memory.errors import ConfigurationError, ExactSearchTooLargeError
-from crewai_mongodb_memory.filters import Criteria, to_query
+from crewai_mongodb_memory.filters import Criteria, search_criteria, to_query
 from crewai_mongodb_memory.operations.read import WITHOUT_EMBEDDING, readable_records
 from crewai_mongodb_memory.operations.setup import check_dimensions
 from crewai_mongodb_memory.operations.vector_search import search_by_index
@@ -23,14 +24,17 @@ __all__ = ["search"]
 Hits = list[tuple[MemoryRecord, float]]
 
 
-def search(store: Store, query_embedding: Any, criteria: Criteria, limit: int, min_score: float) -> Operation[Hits]:
-    """Find the records nearest to a query embedding: best first, equal ones by id, without their embeddings.
-
-    Raises:
-        ConfigurationError: the query is no list of finite numbers, or ``min_score`` is no number.
-        DimensionMismatchError: the query has other dimensions than the store.
-        ExactSearchTooLargeError: more than ``exact_limit`` records meet the criteria.
-    """
+def search(
+    store: Store,
+    query_embedding: Any,
+    scope_prefix: str | None,
+    categories: Iterable[str] | None,
+    metadata_filter: Mapping[str, Any] | None,
+    limit: int,
+    min_score: float,
+) -> Operation[Hits]:
+    """Find the records nearest to a query embedding, through the vector index or exactly."""
+    criteria = search_criteria(scope_prefix, categories, metadata_filter)
     query = _checked_query(query_embedding)
     if not min_score == min_score:
         raise ConfigurationError("min_score is not a number")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from itertools import islice
 from typing import Any
 
@@ -22,12 +23,12 @@ from crewai_mongodb_memory.commands import (
 )
 from crewai_mongodb_memory.documents import checked_embedding, to_document, to_fields
 from crewai_mongodb_memory.errors import DimensionMismatchError, InvalidRecordError
-from crewai_mongodb_memory.filters import Criteria, checked_id, to_query
+from crewai_mongodb_memory.filters import Criteria, checked_id, delete_criteria, scope_criteria, to_query
 from crewai_mongodb_memory.operations.setup import check_dimensions, set_up_once
 from crewai_mongodb_memory.store import Store
 from crewai_mongodb_memory.times import to_utc
 
-__all__ = ["delete", "save", "touch_records", "update"]
+__all__ = ["delete", "reset", "save", "touch_records", "update"]
 
 logger = logging.getLogger("crewai_mongodb_memory")
 
@@ -87,8 +88,26 @@ def touch_records(store: Store, record_ids: Sequence[str]) -> Operation[None]:
         yield UpdateMany(store.settings.collection, selection, {"$set": {"last_accessed": to_utc(store.now())}})
 
 
-def delete(store: Store, criteria: Criteria) -> Operation[int]:
+def delete(
+    store: Store,
+    scope_prefix: str | None,
+    categories: Iterable[str] | None,
+    record_ids: Iterable[str] | None,
+    older_than: datetime | None,
+    metadata_filter: Mapping[str, Any] | None,
+) -> Operation[int]:
     """Delete the records that meet all criteria and return how many there were."""
+    criteria = delete_criteria(scope_prefix, categories, record_ids, older_than, metadata_filter)
+    deleted = yield from _delete(store, criteria)
+    return deleted
+
+
+def reset(store: Store, scope_prefix: str | None) -> Operation[None]:
+    """Delete every record of a scope, or of the root; the collection and its indexes stay."""
+    yield from _delete(store, scope_criteria(scope_prefix))
+
+
+def _delete(store: Store, criteria: Criteria) -> Operation[int]:
     if criteria.matches_nothing:
         return 0
     deleted = 0

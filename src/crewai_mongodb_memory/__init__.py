@@ -19,6 +19,7 @@ from crewai_mongodb_memory.errors import (
     VectorIndexNotReadyError,
     VectorSearchUnavailableError,
 )
+from crewai_mongodb_memory.factory import mongo_storage_factory
 from crewai_mongodb_memory.operations.bootstrap import IndexReport
 from crewai_mongodb_memory.operations.status import BackendStatus
 
@@ -37,6 +38,7 @@ __all__ = [
     "VectorIndexMissingError",
     "VectorIndexNotReadyError",
     "VectorSearchUnavailableError",
+    "mongo_storage_factory",
 ]
 
 __version__ = "0.2.0"

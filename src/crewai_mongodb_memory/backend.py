@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from types import TracebackType
@@ -13,6 +14,7 @@ from crewai_mongodb_memory import driver
 from crewai_mongodb_memory.async_methods import AsyncMethods
 from crewai_mongodb_memory.commands import Operation
 from crewai_mongodb_memory.connection import Connection, checked_connection_string, is_local, public_name
+from crewai_mongodb_memory.copies import SharedByCopies
 from crewai_mongodb_memory.operations import read, write
 from crewai_mongodb_memory.operations.bootstrap import IndexReport, Progress, ensure_indexes
 from crewai_mongodb_memory.operations.search import search
@@ -28,7 +30,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class MongoStorageBackend(AsyncMethods):
+class MongoStorageBackend(AsyncMethods, SharedByCopies):
     """CrewAI's memory on MongoDB: pass it as ``Memory(storage=…)``.
 
     Building one does no I/O; it connects at its first use. It is safe to share among threads, event loops and
@@ -77,6 +79,7 @@ class MongoStorageBackend(AsyncMethods):
         auto_setup: bool = True,
         **client_options: Any,
     ) -> None:
+        self._arguments = {name: value for name, value in locals().items() if name in ARGUMENTS} | client_options
         uri = checked_connection_string(connection_string)
         default_format: VectorFormat = "float32" if is_local(uri) else "double"
         has_no_index = is_local(uri) and search_mode == "auto"
@@ -93,9 +96,14 @@ class MongoStorageBackend(AsyncMethods):
             auto_setup=auto_setup,
         )
         lag = 0.0 if settings.search_mode == "exact" else checked_seconds(read_your_writes)
-        self._store = Store(settings, RecentWrites(lag))
+        self._store = Store(settings, RecentWrites.shared((uri, database_name, collection_name), lag))
         self._connection = Connection(uri, database_name, client_options)
         self._name = public_name(uri)
+
+    @property
+    def json_name(self) -> str:
+        """The connection string without credentials and options; a factory knows its own backends by it."""
+        return self._name
 
     def __repr__(self) -> str:
         settings = self._store.settings
@@ -286,3 +294,6 @@ class MongoStorageBackend(AsyncMethods):
         with self._store.notices.of_errors():
             collections = await self._connection.acollections()
             return await driver.arun(operation(self._store, *arguments, **options), collections)
+
+
+ARGUMENTS = frozenset(inspect.signature(MongoStorageBackend.__init__).parameters) - {"self", "client_options"}

@@ -7,9 +7,10 @@ this process saved or changed lately are compared here as well, and joined with 
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from threading import Lock
-from typing import Any
+from typing import Any, ClassVar
+from weakref import WeakValueDictionary
 
 from crewai_mongodb_memory import vectors
 from crewai_mongodb_memory.filters import Criteria, matches
@@ -28,11 +29,22 @@ class RecentWrites:
         seconds: how long a write counts as recent; 0 remembers nothing.
     """
 
+    _shared: ClassVar[WeakValueDictionary[Hashable, RecentWrites]] = WeakValueDictionary()
+    _sharing: ClassVar[Lock] = Lock()
+
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._written: OrderedDict[str, tuple[float, dict[str, Any]]] = OrderedDict()
         self._gone: deque[tuple[float, int]] = deque()
         self._lock = Lock()
+
+    @classmethod
+    def shared(cls, store: Hashable, seconds: float) -> RecentWrites:
+        """Return the recent writes of this process to a store, which all of its backends on that store share."""
+        if seconds <= 0:
+            return cls(0)
+        with cls._sharing:
+            return cls._shared.setdefault((store, seconds), cls(seconds))
 
     def wrote(self, documents: Iterable[Mapping[str, Any]], now: float) -> None:
         """Remember documents as they are stored now; the oldest are forgotten over 2,000."""

@@ -1,0 +1,350 @@
+"""The life of a backend: threads, event loops, forks, copies, dumps, factories, and what is left at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import gc
+import logging
+import pickle
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pymongo
+import pytest
+from crewai import Agent, Crew, Flow, Memory, Task
+from crewai.memory.storage.factory import set_memory_storage_factory
+from crewai.memory.types import MemoryRecord
+
+from crewai_mongodb_memory import ConfigurationError, MongoStorageBackend, mongo_storage_factory
+from tests.atlas_standin import AtlasStandin
+from tests.scripted import ScriptedLLM, embed_words
+
+MakeBackend = Callable[..., MongoStorageBackend]
+UNREACHABLE = "mongodb://ann:s%40cret@127.0.0.1:9/?serverSelectionTimeoutMS=200"
+
+
+def record(content: str = "a fact", **fields: Any) -> MemoryRecord:
+    return MemoryRecord(**{"content": content, "embedding": [1.0, 0.0], **fields})
+
+
+@pytest.fixture
+def register() -> Iterator[Callable[..., Any]]:
+    """Registers a factory with CrewAI for this test."""
+
+    def register(*arguments: Any, **options: Any) -> Any:
+        factory = mongo_storage_factory(*arguments, **options)
+        set_memory_storage_factory(factory)
+        return factory
+
+    yield register
+    set_memory_storage_factory(None)
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The clients that backends have made since."""
+    made: list[Any] = []
+    construct = pymongo.MongoClient.__init__
+
+    def count(client: Any, *arguments: Any, **options: Any) -> None:
+        if "driver" in options:
+            made.append(client)
+        construct(client, *arguments, **options)
+
+    monkeypatch.setattr(pymongo.MongoClient, "__init__", count)
+    return made
+
+
+# Event loops
+
+
+def test_event_loops_in_two_threads_at_once(backend: MongoStorageBackend) -> None:
+    errors: list[BaseException] = []
+
+    def work(name: str) -> None:
+        async def many() -> None:
+            await asyncio.gather(*(backend.asave([record(id=f"{name}-{number}")]) for number in range(10)))
+
+        try:
+            for _ in range(2):
+                asyncio.run(many())
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert backend.count() == 20
+
+
+def test_a_cancelled_search_leaves_the_backend_working(backend: MongoStorageBackend) -> None:
+    async def cancel_in_the_middle() -> None:
+        await backend.asave([record(id=f"r{number}") for number in range(50)])
+        for pause in (0, 0.001, 0.005):
+            task = asyncio.create_task(backend.asearch([1.0, 0.0]))
+            await asyncio.sleep(pause)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        assert len(await backend.asearch([1.0, 0.0])) == 10
+        await backend.aclose()
+
+    asyncio.run(cancel_in_the_middle())
+    assert backend.count() == 50
+
+
+def test_two_hundred_searches_at_once_do_not_block_the_loop(make_atlas_backend: MakeBackend) -> None:
+    backend = make_atlas_backend(search_mode="exact")
+    backend.save([record(id=f"r{number}") for number in range(20)])
+    gaps: list[float] = []
+
+    async def heartbeat() -> None:
+        while True:
+            before = time.perf_counter()
+            await asyncio.sleep(0.01)
+            gaps.append(time.perf_counter() - before)
+
+    async def storm() -> None:
+        beating = asyncio.create_task(heartbeat())
+        found = await asyncio.gather(*(backend.asearch([1.0, 0.0], limit=3) for _ in range(200)))
+        beating.cancel()
+        assert [len(hits) for hits in found] == [3] * 200
+        await backend.aclose()
+
+    asyncio.run(storm())
+    # The loop kept beating all the while, instead of standing still until the last search was answered.
+    assert len(gaps) >= 5
+    assert max(gaps) < sum(gaps)
+
+
+def test_closing_an_event_loop_closes_its_client(backend: MongoStorageBackend) -> None:
+    clients: list[Any] = []
+
+    async def use() -> None:
+        await backend.acount()
+        clients.append((await backend._connection.acollections())("memories").database.client)
+
+    asyncio.run(use())
+    asyncio.run(use())
+    assert clients[0] is not clients[1]
+    assert all(client._closed for client in clients)
+
+
+# Clients
+
+
+def test_a_factory_opens_one_client_for_twenty_flows_and_none_before_its_use(
+    server: str, database_name: str, register: Callable[..., Any], opened: list[Any]
+) -> None:
+    factory = register(server, database_name=database_name)
+    flows: list[Any] = [Flow() for _ in range(20)]
+    assert {id(flow.memory._storage) for flow in flows} == {id(factory("lancedb"))}
+    before = len(opened)
+    for flow in flows:
+        assert flow.memory._storage.count() == 0
+    assert len(opened) - before <= 1
+    factory("lancedb").close()
+
+
+def test_everything_can_be_built_while_the_server_is_down(register: Callable[..., Any]) -> None:
+    register(UNREACHABLE)
+    agent = Agent(role="r", goal="g", backstory="b", llm=ScriptedLLM(), memory=True)
+    task = Task(description="d", expected_output="e", agent=agent)
+    crew = Crew(agents=[agent], tasks=[task], memory=True, embedder=None)
+    memories: list[Any] = [agent.memory, crew._memory, Flow().memory, Memory(), Memory(storage="mongodb")]
+    assert len({id(memory._storage) for memory in memories}) == 1
+
+
+@pytest.mark.parametrize(
+    ("spec", "is_ours"),
+    [
+        ("mongodb", True),
+        ("lancedb", True),
+        ("mongodb://127.0.0.1:9", True),
+        ("mongodb://other", True),
+        ("mongodb+srv://cluster0.example.net", True),
+        ("local", True),
+        ("local:./x", True),
+        ("qdrant-edge", False),
+        ("./folder", False),
+        ("mongodb-folder", False),
+        ("locality", False),
+    ],
+)
+def test_the_factory_answers_its_own_specs_only(spec: str, is_ours: bool) -> None:
+    factory = mongo_storage_factory(UNREACHABLE)
+    assert (factory(spec) is not None) is is_ours
+    assert factory(spec) is factory(spec)
+
+
+def test_without_replacing_the_default_crewai_keeps_it() -> None:
+    factory = mongo_storage_factory(UNREACHABLE, replace_default=False)
+    assert factory("lancedb") is None
+    assert factory("mongodb") is not None
+
+
+def test_a_factory_that_cannot_work_says_so_when_it_is_made() -> None:
+    with pytest.raises(ConfigurationError):
+        mongo_storage_factory("nonsense")
+    with pytest.raises(ConfigurationError):
+        mongo_storage_factory(UNREACHABLE, tenant="")
+
+
+# Copies and dumps
+
+
+def test_copies_share_the_backend(backend: MongoStorageBackend) -> None:
+    assert copy.copy(backend) is backend
+    assert copy.deepcopy([backend])[0] is backend
+
+
+def test_a_pickled_backend_works_elsewhere(backend: MongoStorageBackend) -> None:
+    backend.save([record(id="r1")])
+    with pickle.loads(pickle.dumps(backend)) as other:
+        assert other is not backend
+        assert repr(other) == repr(backend)
+        assert other.get_record("r1") is not None
+
+
+def test_what_came_from_the_environment_is_not_pickled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MONGODB_URI", UNREACHABLE)
+    dumped = pickle.dumps(MongoStorageBackend())
+    assert b"cret" not in dumped
+    assert "127.0.0.1" in repr(pickle.loads(dumped))
+
+
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # of CrewAI's unions of models and names
+def test_an_agent_keeps_its_memory_through_copies(backend: MongoStorageBackend) -> None:
+    memory = Memory(storage=backend, llm=ScriptedLLM(), embedder=embed_words)
+    agent = Agent(role="r", goal="g", backstory="b", llm=ScriptedLLM(), memory=memory)
+    copied = agent.copy()
+    assert isinstance(copied.memory, Memory)
+    assert copied.memory._storage is backend
+    task = Task(description="d", expected_output="e", agent=agent)
+    copied_crew: Any = Crew(agents=[agent], tasks=[task], memory=memory).copy()
+    assert copied_crew._memory._storage is backend
+
+
+def test_json_holds_a_name_that_the_factory_knows_again(register: Callable[..., Any]) -> None:
+    factory = register(UNREACHABLE, tenant="acme")
+    memory = Memory(storage=factory("mongodb"), embedder=embed_words, llm=ScriptedLLM())
+    rest: Any = {"embedder", "llm"}
+    assert memory.model_dump(exclude=rest)["storage"] is factory("mongodb")
+    dumped = memory.model_dump(mode="json", exclude=rest)
+    assert dumped["storage"] == "mongodb://127.0.0.1:9"
+    assert Memory(**dumped)._storage is factory("mongodb")
+    assert "cret" not in memory.model_dump_json(exclude=rest)
+
+
+# Forks and processes
+
+PREFORK = """
+import os, sys
+from crewai.memory.types import MemoryRecord
+from crewai_mongodb_memory import MongoStorageBackend
+backend = MongoStorageBackend({server!r}, database_name={database!r})
+backend.save([MemoryRecord(id="parent", content="x", embedding=[1.0, 0.0])])
+children = []
+for number in range(3):
+    pid = os.fork()
+    if pid == 0:
+        backend.save([MemoryRecord(id=f"child-{{number}}", content="x", embedding=[1.0, 0.0])])
+        ok = backend.count() >= 2
+        backend.close()
+        os._exit(0 if ok else 1)
+    children.append(pid)
+assert [os.waitpid(pid, 0)[1] for pid in children] == [0, 0, 0]
+assert backend.count() == 4, backend.count()
+backend.close()
+"""
+
+WRITERS = """
+import os
+from crewai.memory.types import MemoryRecord
+from crewai_mongodb_memory import MongoStorageBackend
+children = []
+for writer in range(8):
+    pid = os.fork()
+    if pid == 0:
+        with MongoStorageBackend({server!r}, database_name={database!r}) as backend:
+            for number in range(25):
+                backend.save([MemoryRecord(id=f"{{writer}}-{{number}}", content="x", embedding=[1.0, 0.0])])
+        os._exit(0)
+    children.append(pid)
+assert [os.waitpid(pid, 0)[1] for pid in children] == [0] * 8
+"""
+
+
+def python(program: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-W", "error::ResourceWarning", "-c", program]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+
+
+def test_forked_workers_use_a_backend_that_the_parent_used(
+    server: str, database_name: str, backend: MongoStorageBackend
+) -> None:
+    process = python(PREFORK.format(server=server, database=database_name))
+    _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (0, "")
+    assert backend.count() == 4
+
+
+def test_eight_processes_write_one_store_and_nothing_is_lost_or_doubled(
+    server: str, database_name: str, backend: MongoStorageBackend
+) -> None:
+    process = python(WRITERS.format(server=server, database=database_name))
+    _, errors = process.communicate(timeout=120)
+    assert (process.returncode, errors) == (0, "")
+    assert backend.count() == 200
+    assert len({found.id for found in backend.list_records(limit=500)}) == 200
+
+
+# Loud where CrewAI is silent
+
+
+def test_what_crewai_swallows_is_in_the_log_once_with_the_remedy(caplog: pytest.LogCaptureFixture) -> None:
+    memory = Memory(storage=MongoStorageBackend(UNREACHABLE), llm=ScriptedLLM(), embedder=embed_words)
+    with caplog.at_level(logging.ERROR, "crewai_mongodb_memory"):
+        assert memory.recall("a question", depth="deep", scope="/somewhere") == []
+        assert memory.recall("a question", depth="deep", scope="/somewhere") == []
+    said = [line.getMessage() for line in caplog.records if line.name == "crewai_mongodb_memory"]
+    assert len(said) == 1
+    assert "the server cannot be reached" in said[0]
+    assert "cret" not in caplog.text
+    memory.close()
+
+
+def test_a_failed_background_save_is_in_the_log(atlas: AtlasStandin, caplog: pytest.LogCaptureFixture) -> None:
+    with MongoStorageBackend(atlas.uri, database_name="test_loud", search_mode="exact") as backend:
+        memory = Memory(storage=backend, llm=ScriptedLLM(), embedder=embed_words)
+        atlas.fail_next("update", 13, "not authorized on test_loud to execute command")
+        memory.remember_many(["a fact"])
+        memory.drain_writes()
+        assert "lacks a privilege" in caplog.text
+
+
+# What is left
+
+
+def test_a_closed_backend_leaves_no_thread_and_no_warning(server: str, database_name: str) -> None:
+    before = {thread.name for thread in threading.enumerate()}
+
+    async def use() -> None:
+        async with MongoStorageBackend(server, database_name=database_name) as own:
+            await own.acount()
+
+    with MongoStorageBackend(server, database_name=database_name, retryReads=False) as backend:
+        backend.count()
+    asyncio.run(use())
+    gc.collect()
+    deadline = time.monotonic() + 5
+    while {thread.name for thread in threading.enumerate()} - before and time.monotonic() < deadline:
+        threading.Event().wait(0.05)
+    assert {thread.name for thread in threading.enumerate()} - before == set()

@@ -27,6 +27,7 @@ __all__ = [
     "Document",
     "Find",
     "FindOneAndUpdate",
+    "InsertOne",
     "ListIndexes",
     "ListSearchIndexes",
     "Operation",
@@ -148,13 +149,26 @@ class FindOneAndUpdate(Command):
     """The operation is sent the changed document, or None."""
 
     filter: Document
-    update: Document
+    update: Document | Sequence[Document]
     projection: Document
+    sort: Sequence[tuple[str, int]] | None = None
 
     def on(self, collection: Any) -> Any:
         return collection.find_one_and_update(
-            self.filter, self.update, projection=self.projection, return_document=ReturnDocument.AFTER
+            self.filter,
+            self.update,
+            projection=self.projection,
+            sort=self.sort,
+            return_document=ReturnDocument.AFTER,
         )
+
+
+@dataclass(frozen=True)
+class InsertOne(Command):
+    document: Document
+
+    def on(self, collection: Any) -> Any:
+        return collection.insert_one(self.document)
 
 
 @dataclass(frozen=True)

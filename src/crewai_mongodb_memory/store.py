@@ -130,6 +130,7 @@ class Store:
     clock: Callable[[], float] = time.monotonic
     now: Callable[[], datetime] = lambda: datetime.now(timezone.utc)
     notices: Notices = field(default_factory=Notices)
+    conversations_set_up: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.dimensions = self.settings.dimensions

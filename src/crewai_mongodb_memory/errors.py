@@ -11,6 +11,7 @@
     ├── VectorIndexNotReadyError    nobody: wait until the index is built
     ├── VectorIndexFailedError      the operator: mend the index
     ├── VectorSearchUnavailableError  the operator: this server has no vector search
+    ├── EmbedderError               nobody: the service that embeds gave no answer in time, or an unusable one
     └── LocalServerError            the machine: the embedded server cannot run here
 
 None derives from ``RuntimeError`` or ``OSError``: CrewAI drops those without a word
@@ -25,6 +26,7 @@ from crewai.memory.storage.backend import EmbeddingDimensionMismatchError
 __all__ = [
     "ConfigurationError",
     "DimensionMismatchError",
+    "EmbedderError",
     "ExactSearchTooLargeError",
     "InvalidRecordError",
     "LocalServerError",
@@ -94,6 +96,10 @@ class VectorIndexFailedError(MongoMemoryError):
 
 class VectorSearchUnavailableError(MongoMemoryError):
     """The server has no vector search, or does not let this user at it."""
+
+
+class EmbedderError(MongoMemoryError):
+    """A service that embeds texts gave no answer after every attempt, or one that cannot be used."""
 
 
 class LocalServerError(MongoMemoryError):

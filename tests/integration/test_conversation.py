@@ -412,6 +412,13 @@ def test_an_index_of_the_earlier_version_is_named_with_what_to_do(backend: Mongo
     assert ConversationMemory(backend).add_turn(USER, "x").turn == 1
 
 
+def test_buckets_that_the_earlier_version_numbered_twice_are_told_of(backend: MongoStorageBackend) -> None:
+    collection = backend._connection.collection("conversations")
+    collection.insert_many([{"session_id": "default", "bucket_seq": 1, "turns": []} for _ in range(2)])
+    with pytest.raises(ConfigurationError, match="one number twice"):
+        ConversationMemory(backend).add_turn(USER, "x")
+
+
 def test_a_transcript_of_the_earlier_version_is_continued(backend: MongoStorageBackend) -> None:
     moment = datetime(2024, 1, 1)
     turns = [{"turn": number, "role": USER, "content": f"old {number}", "ts": moment} for number in (1, 2)]

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 from pymongo import IndexModel
-from pymongo.errors import DuplicateKeyError, OperationFailure
+from pymongo.errors import DuplicateKeyError
 
 from crewai_mongodb_memory import buckets
 from crewai_mongodb_memory.buckets import Entry, Session, Thread, Turn
@@ -164,43 +164,41 @@ def _set_up_once(store: Store, thread: Thread) -> Operation[None]:
     """Create the unique indexes, without which two writers could give one number twice.
 
     Raises:
-        ConfigurationError: an index of an earlier version is in the way.
+        ConfigurationError: an index or a document of an earlier version is in the way.
     """
     if thread.collection in store.conversations_set_up:
         return
-    remedy = (
-        f"drop the index of an earlier version: db.getCollection({thread.collection!r}).dropIndex('session_bucket')"
-    )
     existing = {index["name"]: index for index in (yield ListIndexes(thread.collection))}
     name, keys = buckets.SESSION_INDEX
     earlier = existing.get(name)
     if earlier is not None and not (earlier.get("unique") and tuple(earlier["key"].items()) == keys):
         raise ConfigurationError(
-            f"{thread.collection!r} has an index {name!r} that does not keep turns apart; {remedy}"
+            f"{thread.collection!r} has an index {name!r} of an earlier version, which does not keep two writers "
+            f"apart; drop it: db.getCollection({thread.collection!r}).dropIndex({name!r})"
         )
-    wanted = {
-        name: IndexModel(list(keys), name=name, unique=True),
-        buckets.MESSAGE_INDEX[0]: IndexModel(
-            list(buckets.MESSAGE_INDEX[1]),
-            name=buckets.MESSAGE_INDEX[0],
-            unique=True,
-            partialFilterExpression={"bytes": {"$exists": True}},
-        ),
-    }
-    if thread.retention is not None:
-        wanted["expires_at_1"] = IndexModel([("expires_at", 1)], name="expires_at_1", expireAfterSeconds=0)
-    models = [model for index, model in wanted.items() if index not in existing]
-    if models:
-        try:
+    models = [model for model in _wanted_indexes(thread) if model.document["name"] not in existing]
+    try:
+        if models:
             yield CreateIndexes(thread.collection, models)
-        except OperationFailure as error:
-            if error.code != 11000:
-                raise
-            raise ConfigurationError(
-                f"{thread.collection!r} holds buckets of an earlier version with one number twice; keep this "
-                f"conversation in another collection_name, or remove one of each: {error}"
-            ) from error
+    except DuplicateKeyError as error:
+        raise ConfigurationError(
+            f"{thread.collection!r} holds buckets of an earlier version with one number twice; keep this conversation "
+            f"in another collection_name, or remove one of each: {error}"
+        ) from error
     store.conversations_set_up.add(thread.collection)
+
+
+def _wanted_indexes(thread: Thread) -> list[IndexModel]:
+    session, session_keys = buckets.SESSION_INDEX
+    message, message_keys = buckets.MESSAGE_INDEX
+    ours = {"bytes": {"$exists": True}}  # buckets of an earlier version have turns without message ids
+    wanted = [
+        IndexModel(list(session_keys), name=session, unique=True),
+        IndexModel(list(message_keys), name=message, unique=True, partialFilterExpression=ours),
+    ]
+    if thread.retention is not None:
+        wanted.append(IndexModel([("expires_at", 1)], name="expires_at_1", expireAfterSeconds=0))
+    return wanted
 
 
 def _unexpired(store: Store, query: Document) -> Document:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from bson import json_util
 from crewai.memory.storage.backend import StorageBackend
 
+from crewai_mongodb_memory.buckets import MESSAGE_INDEX, SESSION_INDEX, Thread, checked_entry, first_bucket
 from crewai_mongodb_memory.documents import to_document, to_record
 from crewai_mongodb_memory.indexes import memory_indexes
 from crewai_mongodb_memory.vector_index import definition_document
@@ -67,6 +69,25 @@ def test_every_method_of_the_protocol_is_answered() -> None:
     assert {row[0] for row in rows("method")} == methods | {"touch_records"}
 
 
+def bucket() -> dict[str, object]:
+    thread = Thread("session", retention=timedelta(days=1))
+    entry = checked_entry(thread, "user", "text", "m1", datetime(2026, 5, 1))
+    return first_bucket(thread, "acme", [entry])
+
+
+def test_the_fields_of_a_bucket_are_those_of_its_document() -> None:
+    assert {row[0] for row in rows("field of a bucket")} - {"_id"} == set(bucket())
+
+
+def test_the_indexes_of_conversations_are_those_that_are_created() -> None:
+    listed = [(row[0], row[1]) for row in rows("name of an index")]
+    assert listed[:2] == [
+        (name, ", ".join(f"{field} {direction}" for field, direction in keys))
+        for name, keys in (SESSION_INDEX, MESSAGE_INDEX)
+    ]
+
+
 def test_the_diagram_names_every_field() -> None:
-    (diagram,) = re.findall(r"MEMORIES \{\n(.*?)\}", PAGE, re.DOTALL)
-    assert [line.split()[1] for line in diagram.strip().splitlines()] == list(example())
+    for entity, fields in (("MEMORIES", set(example())), ("CONVERSATIONS", {"_id", *bucket()})):
+        (diagram,) = re.findall(rf"{entity} \{{\n(.*?)\}}", PAGE, re.DOTALL)
+        assert {line.split()[1] for line in diagram.strip().splitlines()} == fields

@@ -21,7 +21,7 @@ from crewai_mongodb_memory.operations.search import search
 from crewai_mongodb_memory.operations.status import BackendStatus, status, wait_until_searchable
 from crewai_mongodb_memory.recent import RecentWrites
 from crewai_mongodb_memory.routing import SearchMode
-from crewai_mongodb_memory.store import Settings, Store, checked_seconds
+from crewai_mongodb_memory.store import Settings, Store
 from crewai_mongodb_memory.vectors import VectorFormat
 
 __all__ = ["MongoStorageBackend"]
@@ -93,10 +93,12 @@ class MongoStorageBackend(AsyncMethods, SharedByCopies):
             search_mode="exact" if has_no_index else search_mode,
             num_candidates=num_candidates,
             exact_limit=exact_limit,
+            read_your_writes=read_your_writes,
             auto_setup=auto_setup,
         )
-        lag = 0.0 if settings.search_mode == "exact" else checked_seconds(read_your_writes)
-        self._store = Store(settings, RecentWrites.shared((uri, database_name, collection_name), lag))
+        lag = 0.0 if settings.search_mode == "exact" else read_your_writes
+        recent = RecentWrites.shared((public_name(uri), database_name, collection_name), lag)
+        self._store = Store(settings, recent)
         self._connection = Connection(uri, database_name, client_options)
         self._name = public_name(uri)
 
@@ -140,7 +142,7 @@ class MongoStorageBackend(AsyncMethods, SharedByCopies):
         self._run(write.update, record)
 
     def touch_records(self, record_ids: list[str]) -> None:
-        """Set ``last_accessed`` of these records to now, in one round trip; unknown ids are passed over."""
+        """Set ``last_accessed`` of these records to now; unknown ids are passed over."""
         self._run(write.touch_records, record_ids)
 
     def delete(
@@ -187,10 +189,9 @@ class MongoStorageBackend(AsyncMethods, SharedByCopies):
     ) -> list[tuple[MemoryRecord, float]]:
         """Return the records nearest to a query with their scores, best first, equal ones by id.
 
-        The filters choose the candidates before they are ranked: the scope and all below it, any of the
-        categories, all of the metadata (a list in it: all of its elements). The score is the cosine, clamped to
-        [0, 1]; with ``min_score`` at 0 opposite vectors come too, at 0.0. The records come without embeddings. A
-        query of zeros finds nothing.
+        The filters choose the candidates before they are ranked: the scope and all below it, any of the categories,
+        all of the metadata (a list in it: all of its elements). The score is the cosine, clamped to [0, 1]; with
+        ``min_score`` at 0 opposite vectors come too, at 0.0. A query of zeros finds nothing.
 
         Raises:
             ConfigurationError: the query or a filter is not what it should be.
@@ -244,10 +245,10 @@ class MongoStorageBackend(AsyncMethods, SharedByCopies):
         return self._run(ensure_indexes, wait, timeout, on_progress)
 
     def wait_until_searchable(self, record_ids: Sequence[str], *, timeout: float = 60.0) -> None:
-        """Wait until the vector index finds these records, for at most ``timeout`` seconds.
+        """Wait for at most ``timeout`` seconds until the vector index finds these records as they are now.
 
         Raises:
-            VectorIndexNotReadyError: it does not find all of them in time.
+            VectorIndexNotReadyError: it does not find all in time.
             ConfigurationError: a record does not exist, or has no embedding.
         """
         self._run(wait_until_searchable, record_ids, timeout)

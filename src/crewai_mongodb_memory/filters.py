@@ -46,6 +46,10 @@ class Criteria:
     created_before: datetime | None = None
 
     @property
+    def without_ids(self) -> Criteria:
+        return replace(self, record_ids=None)
+
+    @property
     def matches_nothing(self) -> bool:
         return self.categories == () or self.record_ids == ()
 
@@ -147,14 +151,24 @@ def to_vector_filter(criteria: Criteria, tenant: str | None) -> dict[str, Any]:
 
 def matches(criteria: Criteria, tenant: str | None, document: Mapping[str, Any]) -> bool:
     """Tell whether a document meets the criteria within a tenant: what :func:`to_query` asks, asked here."""
+    created_at, categories = document.get("created_at"), _elements(document, "categories")
     return (
         (tenant is None or document.get("tenant") == tenant)
         and (criteria.record_ids is None or document["_id"] in criteria.record_ids)
-        and (criteria.scope == scopes.ROOT or criteria.scope in document.get("scope_ancestors", ()))
-        and (criteria.categories is None or not set(criteria.categories).isdisjoint(document.get("categories", ())))
-        and set(criteria.tokens) <= set(document.get("metadata_tokens", ()))
-        and (criteria.created_before is None or document["created_at"] < criteria.created_before)
+        and (criteria.scope == scopes.ROOT or criteria.scope in _elements(document, "scope_ancestors"))
+        and (criteria.categories is None or any(one in categories for one in criteria.categories))
+        and all(token in _elements(document, "metadata_tokens") for token in criteria.tokens)
+        and (
+            criteria.created_before is None
+            or (isinstance(created_at, datetime) and created_at < criteria.created_before)
+        )
     )
+
+
+def _elements(document: Mapping[str, Any], name: str) -> list[Any]:
+    """What an equality of MongoDB compares with: the elements of a list, or else the value itself."""
+    value = document.get(name, [])
+    return value if isinstance(value, list) else [value]
 
 
 def checked_id(record_id: str) -> str:

@@ -6,29 +6,44 @@ from typing import Any
 
 from crewai_mongodb_memory import scopes
 
-__all__ = ["SCORE", "categories", "child_scopes", "scope_info", "vector_search"]
+__all__ = [
+    "CANDIDATES",
+    "HAS_VECTOR",
+    "MOST_CANDIDATES",
+    "SCORE",
+    "categories",
+    "child_scopes",
+    "scope_info",
+    "vector_search",
+]
 
 Pipeline = list[dict[str, Any]]
 
 SCORE = "vector_search_score"
+CANDIDATES = "live_candidates"
+MOST_COUNTED = 100  # the server reads what it counts, embeddings and all
 MOST_CANDIDATES = 10_000  # what $vectorSearch takes as numCandidates, and so as limit
+HAS_VECTOR = {"$or": [{"embedding": {"$type": "array"}}, {"embedding": {"$type": "binData"}}]}
 NOT_IN_A_HIT = ("embedding", "scope_ancestors", "metadata_tokens")
 
 
 def vector_search(
     index: str,
+    collection: str,
     query_vector: list[float],
     limit: int,
     *,
-    overfetch: int = 0,
     num_candidates: int | None = None,
     vector_filter: dict[str, Any],
     query: dict[str, Any],
 ) -> Pipeline:
     """Return the pipeline for the nearest documents, each with its score in [0, 1] under :data:`SCORE`.
 
+    The last document of the answer is no hit: under :data:`CANDIDATES` it counts, up to the limit and to 100, the
+    documents that could have been found (it is missing if there are none). An index that is gone, new or behind
+    answers with fewer, and so does one that still has documents which were deleted.
+
     Args:
-        overfetch: how many of the index's answers may be of documents that are gone.
         num_candidates: how many the approximate search considers; None takes 20 for each hit, as MongoDB advises.
         vector_filter: restricts the candidates, before the ranking.
         query: the same in MQL. The index filters on a copy of its own that lags behind; documents that have since
@@ -36,21 +51,28 @@ def vector_search(
 
     Over 10,000 hits only the exact form of the stage gives.
     """
-    asked = limit + overfetch
-    stage: dict[str, Any] = {"index": index, "path": "embedding", "queryVector": query_vector, "limit": asked}
-    if asked > MOST_CANDIDATES:
-        stage["exact"] = True
-    else:
-        stage["numCandidates"] = min(MOST_CANDIDATES, max(asked, num_candidates or max(20 * asked, 100)))
+    stage = {"index": index, "path": "embedding", "queryVector": query_vector, **_breadth(limit, num_candidates)}
     if vector_filter:
         stage["filter"] = vector_filter
+    could_be_found = [
+        {"$match": {**query, **HAS_VECTOR}},
+        {"$limit": min(limit, MOST_COUNTED)},
+        {"$group": {"_id": None, CANDIDATES: {"$sum": 1}}},
+    ]
     return [
         {"$vectorSearch": stage},
         {"$addFields": {SCORE: {"$meta": "vectorSearchScore"}}},
         *([{"$match": query}] if query else []),
-        *([{"$limit": limit}] if overfetch else []),
         {"$unset": list(NOT_IN_A_HIT)},
+        {"$unionWith": {"coll": collection, "pipeline": could_be_found}},
     ]
+
+
+def _breadth(limit: int, num_candidates: int | None) -> dict[str, Any]:
+    if limit > MOST_CANDIDATES:
+        return {"limit": limit, "exact": True}
+    wanted = num_candidates or max(20 * limit, 100)
+    return {"limit": limit, "numCandidates": min(MOST_CANDIDATES, max(limit, wanted))}
 
 
 def scope_info(query: dict[str, Any], scope: str) -> Pipeline:

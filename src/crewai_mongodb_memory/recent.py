@@ -6,8 +6,8 @@ this process saved or changed lately are compared here as well, and joined with 
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Mapping
 from threading import Lock
 from typing import Any, ClassVar
 from weakref import WeakValueDictionary
@@ -19,76 +19,88 @@ __all__ = ["RecentWrites"]
 
 FILTERED = ("_id", "tenant", "scope_ancestors", "categories", "metadata_tokens", "created_at")
 MOST_RECORDS = 2000  # at 1,024 dimensions about 16 MB
-MOST_OVERFETCH = 1000
 
 
 class RecentWrites:
-    """Records written within some seconds, with what a search filters on; safe to share among threads.
+    """Records written lately, with what a search filters on; safe to share among threads.
 
     Args:
-        seconds: how long a write counts as recent; 0 remembers nothing.
+        seconds: how long a write is remembered; 0 remembers nothing.
     """
 
     _shared: ClassVar[WeakValueDictionary[Hashable, RecentWrites]] = WeakValueDictionary()
     _sharing: ClassVar[Lock] = Lock()
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float = 0.0) -> None:
         self._seconds = seconds
         self._written: OrderedDict[str, tuple[float, dict[str, Any]]] = OrderedDict()
-        self._gone: deque[tuple[float, int]] = deque()
         self._lock = Lock()
 
     @classmethod
     def shared(cls, store: Hashable, seconds: float) -> RecentWrites:
-        """Return the recent writes of this process to a store, which all of its backends on that store share."""
-        if seconds <= 0:
-            return cls(0)
-        with cls._sharing:
-            return cls._shared.setdefault((store, seconds), cls(seconds))
+        """Return the recent writes of this process to a store, shared by all of its backends on that store.
 
-    def wrote(self, documents: Iterable[Mapping[str, Any]], now: float) -> None:
-        """Remember documents as they are stored now; the oldest are forgotten over 2,000."""
+        They are remembered for as long as the backend with the longest memory wants.
+        """
+        with cls._sharing:
+            recent = cls._shared.setdefault(store, cls())
+            recent._seconds = max(recent._seconds, seconds)
+            return recent
+
+    def wrote(self, documents: Iterable[Mapping[str, Any]], tenant: str | None, now: float) -> None:
+        """Remember documents as they are stored now; the oldest are forgotten over 2,000.
+
+        Args:
+            tenant: of the writer. One without a tenant may have written a record of any.
+        """
         if self._seconds <= 0:
             return
         with self._lock:
             for document in documents:
                 view = {name: document[name] for name in FILTERED if name in document}
-                vector = vectors.decode(document.get("embedding"))
+                view["embedding"] = vectors.decode(document.get("embedding"))
+                view["any_tenant"] = tenant is None and "tenant" not in document
                 self._written.pop(document["_id"], None)
-                self._written[document["_id"]] = (now, view | {"embedding": vector})
+                self._written[document["_id"]] = (now, view)
             while len(self._written) > MOST_RECORDS:
                 self._written.popitem(last=False)
-
-    def removed(self, criteria: Criteria, tenant: str | None, count: int, now: float) -> None:
-        """Forget what met the criteria of a delete, and remember how many records the index may still hold."""
-        with self._lock:
-            for record_id in [one for one, (_, view) in self._written.items() if matches(criteria, tenant, view)]:
-                del self._written[record_id]
-        self.moved(count, now)
-
-    def moved(self, count: int, now: float) -> None:
-        """Remember how many records the index may still hold with what they were before."""
-        if self._seconds > 0 and count:
-            with self._lock:
-                self._gone.append((now, count))
-
-    def matching(self, criteria: Criteria, tenant: str | None, now: float) -> Iterator[dict[str, Any]]:
-        """Give the recent documents that meet the criteria and have an embedding, as an array."""
-        with self._lock:
             self._forget_before(now - self._seconds)
-            views = [view for _, view in self._written.values()]
-        for view in views:
-            if view["embedding"] is not None and matches(criteria, tenant, view):
-                yield view
 
-    def overfetch(self, now: float) -> int:
-        """Return how many of an index's answers may be of records that are gone: that many more are to be asked for."""
+    def removed(self, criteria: Criteria, tenant: str | None) -> None:
+        """Forget what met the criteria of a delete."""
         with self._lock:
-            self._forget_before(now - self._seconds)
-            return min(MOST_OVERFETCH, sum(count for _, count in self._gone))
+            if criteria.record_ids is None:
+                ids = list(self._written)
+            else:
+                ids = [record_id for record_id in criteria.record_ids if record_id in self._written]
+            wanted = criteria.without_ids
+            for record_id in ids:
+                if _matches(wanted, tenant, self._written[record_id][1]):
+                    del self._written[record_id]
+
+    def matching(
+        self, criteria: Criteria, tenant: str | None, since: float
+    ) -> tuple[list[dict[str, Any]], frozenset[str]]:
+        """Return what was written since a moment: the documents that meet the criteria, and the ids of the others.
+
+        The documents are those with an embedding, which is an array. No search should find the others, whatever the
+        index says.
+        """
+        with self._lock:
+            views = [view for moment, view in self._written.values() if moment >= since]
+        found = [
+            view
+            for view in views
+            if view["embedding"] is not None
+            and not vectors.is_zero(view["embedding"])
+            and _matches(criteria, tenant, view)
+        ]
+        return found, frozenset(view["_id"] for view in views) - {view["_id"] for view in found}
 
     def _forget_before(self, moment: float) -> None:
         while self._written and next(iter(self._written.values()))[0] < moment:
             self._written.popitem(last=False)
-        while self._gone and self._gone[0][0] < moment:
-            self._gone.popleft()
+
+
+def _matches(criteria: Criteria, tenant: str | None, view: Mapping[str, Any]) -> bool:
+    return matches(criteria, None if view["any_tenant"] else tenant, view)

@@ -20,7 +20,7 @@ from crewai_mongodb_memory.errors import (
 from crewai_mongodb_memory.filters import Criteria
 from crewai_mongodb_memory.vector_index import SIMILARITY, VectorIndex, VectorIndexState
 
-__all__ = ["Route", "SearchMode", "needed_paths", "route", "trouble"]
+__all__ = ["Route", "SearchMode", "is_usable", "needed_paths", "route", "trouble"]
 
 SearchMode = Literal["auto", "atlas", "exact"]
 MOST_CLAUSES = 500  # Lucene takes 1,024 in a query, and a token may cost more than one
@@ -65,7 +65,7 @@ def route(
         if mode == "atlas":
             raise problem
         return Route(by_index=False, reason=f"{problem}. Until then each search compares every record that matches")
-    missing = needed_paths(criteria, tenant) - (index.serving.filter_paths if index.serving else frozenset())
+    missing = _missing_paths(index, criteria, tenant)
     if missing:
         return Route(
             by_index=False,
@@ -73,6 +73,11 @@ def route(
             f"compare every record that matches; ensure_indexes() brings the index up to date",
         )
     return Route(by_index=_is_within_bounds(criteria, tenant))
+
+
+def is_usable(index: VectorIndex, dimensions: int, criteria: Criteria, tenant: str | None) -> bool:
+    """Tell whether an index can serve a search; where it cannot, it may have changed since it was asked."""
+    return trouble(index, "", dimensions) is None and not _missing_paths(index, criteria, tenant)
 
 
 def trouble(index: VectorIndex, name: str, dimensions: int) -> MongoMemoryError | None:
@@ -94,6 +99,8 @@ def trouble(index: VectorIndex, name: str, dimensions: int) -> MongoMemoryError 
                 f"the search index {name!r} is not a vector search index on 'embedding'; drop it, or pass another "
                 f"vector_search_index, then call ensure_indexes()"
             )
+        case VectorIndexState.UNKNOWN:
+            return VectorIndexNotReadyError(f"the state of the vector search index {name!r} could not be learned{said}")
         case VectorIndexState.BUILDING:
             return VectorIndexNotReadyError(
                 f"the vector search index {name!r} is still being built{said}; ensure_indexes() waits for it"
@@ -110,6 +117,10 @@ def trouble(index: VectorIndex, name: str, dimensions: int) -> MongoMemoryError 
             f"cosine; ensure_indexes() brings it up to date"
         )
     return None
+
+
+def _missing_paths(index: VectorIndex, criteria: Criteria, tenant: str | None) -> frozenset[str]:
+    return needed_paths(criteria, tenant) - (index.serving.filter_paths if index.serving else frozenset())
 
 
 def _is_within_bounds(criteria: Criteria, tenant: str | None) -> bool:

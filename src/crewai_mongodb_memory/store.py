@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import get_args
+from typing import Any, get_args
 
 from crewai_mongodb_memory.errors import ConfigurationError, explain
 from crewai_mongodb_memory.recent import RecentWrites
@@ -18,7 +18,7 @@ from crewai_mongodb_memory.routing import SearchMode
 from crewai_mongodb_memory.vector_index import VectorIndex, VectorIndexState
 from crewai_mongodb_memory.vectors import VectorFormat
 
-__all__ = ["Notices", "Settings", "Store", "checked_seconds"]
+__all__ = ["Notices", "Settings", "Store"]
 
 logger = logging.getLogger("crewai_mongodb_memory")
 
@@ -42,6 +42,7 @@ class Settings:
     vector_search_index: str = "idx_crewai_memory"
     num_candidates: int | None = None
     exact_limit: int = 50_000
+    read_your_writes: float = 60.0
     auto_setup: bool = True
 
     def __post_init__(self) -> None:
@@ -64,18 +65,14 @@ class Settings:
         if self.num_candidates is not None:
             _check_number("num_candidates", self.num_candidates, 10_000)
         _check_number("exact_limit", self.exact_limit, 2**31 - 2)
+        seconds: Any = self.read_your_writes
+        if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < math.inf:
+            raise ConfigurationError(f"read_your_writes has to be a number of seconds, 0 or more, not {seconds!r}")
 
 
 def _check_number(name: str, value: int, most: int) -> None:
     if not (type(value) is int and 1 <= value <= most):
         raise ConfigurationError(f"{name} has to be a whole number from 1 to {most:,}, not {value!r}")
-
-
-def checked_seconds(value: float) -> float:
-    """Return how long a write counts as recent, or raise :class:`ConfigurationError`."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
-        raise ConfigurationError(f"read_your_writes has to be a number of seconds, 0 or more, not {value!r}")
-    return float(value)
 
 
 class Notices:
@@ -114,7 +111,8 @@ class Store:
     Attributes:
         recent: what this process wrote lately.
         dimensions: of the embeddings in it; None until it is known.
-        is_set_up: its indexes were looked after by this process.
+        is_set_up: its B-tree indexes were looked after by this process.
+        indexed_dimensions: those that this process has looked after the vector index for.
         vector_index: as the server last told of it; None until it is asked.
         asked_at: when that was, on ``clock``.
         clock: seconds from some moment on.
@@ -122,9 +120,10 @@ class Store:
     """
 
     settings: Settings
-    recent: RecentWrites = field(default_factory=lambda: RecentWrites(0))
+    recent: RecentWrites = field(default_factory=RecentWrites)
     dimensions: int | None = None
     is_set_up: bool = False
+    indexed_dimensions: int | None = None
     vector_index: VectorIndex | None = None
     asked_at: float = 0.0
     clock: Callable[[], float] = time.monotonic
@@ -144,4 +143,4 @@ class Store:
     def forget(self) -> None:
         """Forget what may have changed after everything was deleted."""
         self.dimensions = self.settings.dimensions
-        self.is_set_up = False
+        self.indexed_dimensions = None

@@ -8,7 +8,7 @@ answer can be believed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -34,6 +34,7 @@ class VectorIndexState(Enum):
     """What an index can be used for now."""
 
     UNAVAILABLE = "this server has no vector search"
+    UNKNOWN = "the server did not tell the state of the index"
     ABSENT = "there is no such index"
     OTHER_TYPE = "the index is not a vector search index on embedding"
     BUILDING = "the index is being built"
@@ -58,18 +59,28 @@ class VectorIndex:
     Attributes:
         serving: the definition that answers searches now; None if none does.
         latest: the definition that was last given, which may still be building; None without an index.
-        message: what the server says of its state, if anything.
+        document: the latest definition as it was given.
+        status: the server's own word for the state, and ``message`` what it says of it, if anything.
+        is_complete: whether what answers has caught up once, so that it knows all but the newest writes.
     """
 
     state: VectorIndexState
     serving: Definition | None = None
     latest: Definition | None = None
+    document: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    status: str = ""
     message: str = ""
+    is_complete: bool = False
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the server gave up on the latest definition; one before it may still answer."""
+        return self.status == "FAILED"
 
     @property
     def is_settled(self) -> bool:
         """Whether the definition that was last given is the one that answers."""
-        return self.state is VectorIndexState.READY and self.serving == self.latest
+        return self.status in ("READY", "STALE") and self.serving is not None and self.serving == self.latest
 
 
 class Step(Enum):
@@ -82,16 +93,19 @@ class Step(Enum):
     IMPOSSIBLE = "impossible"
 
 
-def definition_document(dimensions: int, more_paths: Iterable[str] = ()) -> dict[str, Any]:
+def definition_document(dimensions: int, existing: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return the definition of the index as ``createSearchIndexes`` takes it.
 
     Args:
         dimensions: of the embeddings.
-        more_paths: filter paths of others, which an update should keep.
+        existing: the definition that it is to replace. What others have added to that is kept.
     """
-    vector = {"type": "vector", "path": VECTOR_PATH, "numDimensions": dimensions, "similarity": SIMILARITY}
-    paths = dict.fromkeys([*FILTER_PATHS, *sorted(more_paths)])
-    return {"fields": [vector, *({"type": "filter", "path": path} for path in paths)]}
+    ours = {"type": "vector", "path": VECTOR_PATH, "numDimensions": dimensions, "similarity": SIMILARITY}
+    fields = [dict(one) for one in (existing or {}).get("fields", ())] or [ours]
+    fields = [one | ours if _is_our_vector(one) else one for one in fields]
+    declared = {one.get("path") for one in fields}
+    added = [{"type": "filter", "path": path} for path in FILTER_PATHS if path not in declared]
+    return {**(existing or {}), "fields": [*fields, *added]}
 
 
 def unavailable(message: str) -> VectorIndex:
@@ -111,13 +125,15 @@ def vector_index(listing: Iterable[Mapping[str, Any]], name: str) -> VectorIndex
     latest = _definition(entry.get("latestDefinition"))
     message = _message(entry)
     if latest is None:
-        return VectorIndex(VectorIndexState.OTHER_TYPE, message=message)
+        return VectorIndex(VectorIndexState.OTHER_TYPE, status=status, message=message)
+    document = entry["latestDefinition"]
     if not entry.get("queryable"):
         state = VectorIndexState.FAILED if status == "FAILED" else VectorIndexState.BUILDING
-        return VectorIndex(state, latest=latest, message=message or status)
+        return VectorIndex(state, None, latest, document, status, message or status)
     serving = latest if status == "READY" else _serving_definition(entry) or latest
     state = VectorIndexState.STALE if status == "STALE" else VectorIndexState.READY
-    return VectorIndex(state, serving=serving, latest=latest, message=message)
+    is_complete = status == "READY" or (status in ("BUILDING", "FAILED") and _main_is_ready(entry))
+    return VectorIndex(state, serving, latest, document, status, message, is_complete)
 
 
 def next_step(index: VectorIndex, dimensions: int) -> Step:
@@ -133,11 +149,12 @@ def next_step(index: VectorIndex, dimensions: int) -> Step:
             return Step.CREATE
         case VectorIndexState.OTHER_TYPE:
             return Step.CONFLICT
-        case VectorIndexState.FAILED:
-            return Step.UPDATE
+        case VectorIndexState.UNKNOWN:
+            return Step.KEEP
     latest = index.latest
     fits = (
         latest is not None
+        and not index.has_failed
         and latest.dimensions == dimensions
         and latest.similarity == SIMILARITY
         and latest.filter_paths >= set(FILTER_PATHS)
@@ -149,21 +166,33 @@ def _definition(document: Any) -> Definition | None:
     fields = document.get("fields") if isinstance(document, Mapping) else None
     if not isinstance(fields, list):
         return None
-    vectors = [field for field in fields if field.get("type") == "vector" and field.get("path") == VECTOR_PATH]
+    vectors = [one for one in fields if _is_our_vector(one)]
     if not vectors:
         return None
     return Definition(
         dimensions=int(vectors[0].get("numDimensions", 0)),
         similarity=str(vectors[0].get("similarity", "")),
-        filter_paths=frozenset(str(field.get("path")) for field in fields if field.get("type") == "filter"),
+        filter_paths=frozenset(str(one.get("path")) for one in fields if one.get("type") == "filter"),
     )
 
 
+def _is_our_vector(one: Mapping[str, Any]) -> bool:
+    return one.get("type") == "vector" and one.get("path") == VECTOR_PATH
+
+
+def _main_is_ready(entry: Mapping[str, Any]) -> bool:
+    mains = [detail.get("mainIndex") or {} for detail in entry.get("statusDetail") or []]
+    return bool(mains) and all(main.get("status") == "READY" for main in mains)
+
+
 def _serving_definition(entry: Mapping[str, Any]) -> Definition | None:
-    """The definition that answers on every host: the one with the fewest filter paths of all main indexes."""
+    """The definition that answers whichever host is asked: the filter paths that the main indexes of all have."""
     mains = [detail.get("mainIndex") or {} for detail in entry.get("statusDetail") or []]
     definitions = [definition for main in mains if (definition := _definition(main.get("definition")))]
-    return min(definitions, key=lambda definition: len(definition.filter_paths), default=None)
+    if not definitions:
+        return None
+    paths = frozenset.intersection(*(definition.filter_paths for definition in definitions))
+    return replace(definitions[0], filter_paths=paths)
 
 
 def _message(entry: Mapping[str, Any]) -> str:

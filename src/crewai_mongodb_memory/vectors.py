@@ -14,7 +14,7 @@ from bson import Binary
 from bson.binary import VECTOR_SUBTYPE, BinaryVectorDtype
 from numpy.typing import NDArray
 
-__all__ = ["VectorFormat", "check", "decode", "encode"]
+__all__ = ["VectorFormat", "check", "decode", "encode", "is_zero"]
 
 VectorFormat = Literal["double", "float32"]
 FLOAT32_HEADER = bytes([BinaryVectorDtype.FLOAT32.value[0], 0])  # element type, unused bits
@@ -42,6 +42,11 @@ def check(embedding: Any) -> NDArray[np.float64]:
         position = int(np.flatnonzero(~fits)[0])
         raise ValueError(f"holds {array[position]} at position {position}; every number has to be a finite float32")
     return array
+
+
+def is_zero(array: NDArray[np.float64]) -> bool:
+    """Tell whether a vector is all zeros as float32, the type that Atlas computes with: no search finds such a one."""
+    return not array.astype(np.float32).any()
 
 
 def encode(array: NDArray[np.float64], vector_format: VectorFormat) -> list[float] | Binary:

@@ -14,7 +14,7 @@ from crewai_mongodb_memory.errors import (
     VectorSearchUnavailableError,
 )
 from crewai_mongodb_memory.filters import Criteria, search_criteria
-from crewai_mongodb_memory.pipelines import SCORE, vector_search
+from crewai_mongodb_memory.pipelines import CANDIDATES, HAS_VECTOR, SCORE, vector_search
 from crewai_mongodb_memory.routing import Route, needed_paths, route
 from crewai_mongodb_memory.vector_index import FILTER_PATHS, Definition, VectorIndex, VectorIndexState
 
@@ -42,6 +42,7 @@ TROUBLES: list[tuple[VectorIndex, type[MongoMemoryError], str]] = [
     (VectorIndex(VectorIndexState.UNAVAILABLE, message="no mongot"), VectorSearchUnavailableError, "no mongot"),
     (VectorIndex(VectorIndexState.ABSENT), VectorIndexMissingError, "ensure_indexes"),
     (VectorIndex(VectorIndexState.OTHER_TYPE), VectorIndexMissingError, "drop it"),
+    (VectorIndex(VectorIndexState.UNKNOWN, message="for a moment"), VectorIndexNotReadyError, "for a moment"),
     (VectorIndex(VectorIndexState.BUILDING, message="PENDING"), VectorIndexNotReadyError, "PENDING"),
     (VectorIndex(VectorIndexState.FAILED, message="quota"), VectorIndexFailedError, "quota"),
     (serving(Definition(3, "cosine", FULL.filter_paths)), VectorIndexFailedError, "3 dimensions"),
@@ -94,28 +95,21 @@ def test_a_filter_over_the_bounds_of_the_index_is_answered_exactly(criteria: Cri
     assert way("atlas", READY, criteria) == Route(by_index=False)
 
 
-@pytest.mark.parametrize(
-    ("limit", "overfetch", "asked", "candidates"),
-    [(1, 0, 1, 100), (10, 0, 10, 200), (10, 5, 15, 300), (600, 0, 600, 10_000), (10_000, 0, 10_000, 10_000)],
-)
-def test_candidates_stay_within_the_bounds_of_the_stage(
-    limit: int, overfetch: int, asked: int, candidates: int
-) -> None:
-    pipeline = vector_search("idx", [1.0], limit, overfetch=overfetch, vector_filter={}, query={})
-    stage = pipeline[0]["$vectorSearch"]
-    assert (stage["limit"], stage["numCandidates"]) == (asked, candidates)
+@pytest.mark.parametrize(("limit", "candidates"), [(1, 100), (10, 200), (600, 10_000), (10_000, 10_000)])
+def test_candidates_stay_within_the_bounds_of_the_stage(limit: int, candidates: int) -> None:
+    stage = vector_search("idx", "memories", [1.0], limit, vector_filter={}, query={})[0]["$vectorSearch"]
+    assert (stage["limit"], stage["numCandidates"]) == (limit, candidates)
     assert "exact" not in stage
     assert "filter" not in stage
-    assert ({"$limit": limit} in pipeline) is bool(overfetch)
 
 
 def test_over_ten_thousand_hits_the_stage_is_exact() -> None:
-    stage = vector_search("idx", [1.0], 20_000, vector_filter={}, query={})[0]["$vectorSearch"]
+    stage = vector_search("idx", "memories", [1.0], 20_000, vector_filter={}, query={})[0]["$vectorSearch"]
     assert stage == {"index": "idx", "path": "embedding", "queryVector": [1.0], "limit": 20_000, "exact": True}
 
 
-def test_the_pipeline_filters_twice_and_leaves_the_embedding_out() -> None:
-    pipeline = vector_search("idx", [1.0], 3, num_candidates=50, vector_filter={"a": 1}, query={"b": 2})
+def test_the_pipeline_filters_twice_counts_what_is_there_and_leaves_the_embedding_out() -> None:
+    pipeline = vector_search("idx", "memories", [1.0], 3, num_candidates=50, vector_filter={"a": 1}, query={"b": 2})
     assert pipeline == [
         {
             "$vectorSearch": {
@@ -130,4 +124,14 @@ def test_the_pipeline_filters_twice_and_leaves_the_embedding_out() -> None:
         {"$addFields": {SCORE: {"$meta": "vectorSearchScore"}}},
         {"$match": {"b": 2}},
         {"$unset": ["embedding", "scope_ancestors", "metadata_tokens"]},
+        {
+            "$unionWith": {
+                "coll": "memories",
+                "pipeline": [
+                    {"$match": {"b": 2, **HAS_VECTOR}},
+                    {"$limit": 3},
+                    {"$group": {"_id": None, CANDIDATES: {"$sum": 1}}},
+                ],
+            }
+        },
     ]

@@ -108,13 +108,18 @@ def test_definitions_are_compared_by_what_they_mean(definition: Any, step: Step)
     assert next_step(vector_index([entry(definition=definition)], NAME), 1024) is step
 
 
+def test_one_that_has_failed_is_given_its_definition_again() -> None:
+    for queryable in (True, False):
+        assert next_step(vector_index([entry("FAILED", queryable=queryable)], NAME), 1024) is Step.UPDATE
+
+
 @pytest.mark.parametrize(
     ("state", "step"),
     [
         (VectorIndexState.UNAVAILABLE, Step.IMPOSSIBLE),
         (VectorIndexState.ABSENT, Step.CREATE),
         (VectorIndexState.OTHER_TYPE, Step.CONFLICT),
-        (VectorIndexState.FAILED, Step.UPDATE),
+        (VectorIndexState.UNKNOWN, Step.KEEP),
     ],
 )
 def test_without_a_definition_the_state_decides(state: VectorIndexState, step: Step) -> None:
@@ -122,7 +127,17 @@ def test_without_a_definition_the_state_decides(state: VectorIndexState, step: S
 
 
 def test_the_definition_is_what_atlas_takes() -> None:
-    fields = definition_document(3072, ["mine"])["fields"]
+    mine = {
+        "fields": [{"type": "filter", "path": "mine"}, GOOD["fields"][0] | {"quantization": "scalar"}],
+        "storedSource": False,
+    }
+    updated = definition_document(3072, mine)
+    assert updated["storedSource"] is False
+    assert updated["fields"][0] == {"type": "filter", "path": "mine"}
+    assert updated["fields"][1]["quantization"] == "scalar"
+    assert updated["fields"][1]["numDimensions"] == 3072
+    assert len(updated["fields"]) == 2 + len(FILTER_PATHS)
+    fields = definition_document(3072)["fields"]
     assert fields[0] == {"type": "vector", "path": "embedding", "numDimensions": 3072, "similarity": "cosine"}
-    assert [field["path"] for field in fields[1:]] == [*FILTER_PATHS, "mine"]
+    assert [field["path"] for field in fields[1:]] == list(FILTER_PATHS)
     assert {field["type"] for field in fields[1:]} == {"filter"}

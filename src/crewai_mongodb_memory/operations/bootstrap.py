@@ -6,34 +6,30 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pymongo import IndexModel, UpdateOne
+from pymongo import UpdateOne
 from pymongo.errors import CollectionInvalid, OperationFailure
 
 from crewai_mongodb_memory import metadata, routing, scopes
-from crewai_mongodb_memory.commands import (
-    BulkWrite,
-    CreateCollection,
-    CreateIndexes,
-    Document,
-    Find,
-    Operation,
-    Pause,
+from crewai_mongodb_memory.commands import BulkWrite, CreateCollection, Document, Find, Operation, Pause
+from crewai_mongodb_memory.errors import VectorIndexFailedError, VectorIndexNotReadyError
+from crewai_mongodb_memory.operations.index_state import is_starting, learn_index, message_of
+from crewai_mongodb_memory.operations.setup import (
+    create_indexes,
+    plan_indexes,
+    stored_dimensions,
+    take_step,
+    too_many_indexes,
 )
-from crewai_mongodb_memory.errors import (
-    VectorIndexFailedError,
-    VectorIndexNotReadyError,
-    VectorSearchUnavailableError,
-)
-from crewai_mongodb_memory.operations.setup import plan_indexes, stored_dimensions, take_step
-from crewai_mongodb_memory.operations.vector_search import SEARCH_SERVICE_STARTING, learn_index
 from crewai_mongodb_memory.store import Store
-from crewai_mongodb_memory.vector_index import Step, VectorIndexState, next_step
+from crewai_mongodb_memory.vector_index import Step, VectorIndex, next_step
 
 __all__ = ["IndexReport", "ensure_indexes"]
 
 BARE_DIMENSIONS = 1024
-NAMESPACE_EXISTS = 48
-TOO_MANY_INDEXES = 20
+NAMESPACE_NOT_FOUND, NAMESPACE_EXISTS = 26, 48
+TOO_MANY_INDEXES = 20  # or one of this name is being deleted
+INDEX_NOT_FOUND, INDEX_ALREADY_EXISTS = 27, 68  # another process was here meanwhile
+PASSING = (TOO_MANY_INDEXES, INDEX_NOT_FOUND, INDEX_ALREADY_EXISTS)
 ASK_EVERY = 0.5  # seconds
 BACKFILL_AT_A_TIME = 1000
 
@@ -68,26 +64,20 @@ def ensure_indexes(store: Store, wait: bool, timeout: float, on_progress: Progre
     """Create or mend the collection, its indexes and the fields that they are on; see the backend's method."""
     progress = on_progress or _silent
     deadline = store.clock() + timeout
-    collection = store.settings.collection
-    try:
-        yield CreateCollection(collection)
-    except CollectionInvalid:
-        pass
-    except OperationFailure as error:
-        if error.code != NAMESPACE_EXISTS:
-            raise
+    yield from _ensure_collection(store)
     plan = yield from plan_indexes(store)
     if plan.create:
         progress(f"creating {len(plan.create)} indexes")
-        yield CreateIndexes(collection, [IndexModel(list(index.keys), name=index.name) for index in plan.create])
+    created = yield from create_indexes(store, plan.create)
     backfilled = yield from _backfill(store, progress)
     known = store.settings.dimensions or (yield from stored_dimensions(store))
-    step, dimensions = yield from _ensure_vector_index(store, known, deadline, progress)
-    if wait and step in (Step.CREATE, Step.UPDATE, Step.KEEP):
-        yield from _wait_until_ready(store, dimensions, deadline, progress)
-    store.is_set_up = known is not None  # else the first embedding may still want another dimension
+    step, dimensions = Step.IMPOSSIBLE, known or BARE_DIMENSIONS
+    if store.settings.search_mode != "exact":
+        step, dimensions = yield from _ensure_vector_index(store, known, wait, deadline, progress)
+    store.is_set_up = True
+    store.indexed_dimensions = known  # without any, the first embedding may still want others than the index has
     return IndexReport(
-        created=tuple(index.name for index in plan.create),
+        created=created,
         kept=tuple(index.name for index in plan.keep),
         conflicts=tuple(index.name for index in plan.conflict),
         vector_index=step.value,
@@ -97,52 +87,77 @@ def ensure_indexes(store: Store, wait: bool, timeout: float, on_progress: Progre
     )
 
 
+def _ensure_collection(store: Store) -> Operation[None]:
+    try:
+        yield CreateCollection(store.settings.collection)
+    except CollectionInvalid:
+        pass
+    except OperationFailure as error:
+        if error.code != NAMESPACE_EXISTS:
+            raise
+
+
 def _ensure_vector_index(
-    store: Store, dimensions: int | None, deadline: float, progress: Progress
+    store: Store, known: int | None, wait: bool, deadline: float, progress: Progress
 ) -> Operation[tuple[Step, int]]:
-    if store.settings.search_mode == "exact":
-        return Step.IMPOSSIBLE, dimensions or BARE_DIMENSIONS
+    """Bring the vector index to what it should be, and wait for it: look, take a step, look again.
+
+    Other processes may do the same at once; what counts is what is listed in the end.
+    """
+    taken: Step | None = None
     while True:
         index = yield from learn_index(store)
-        dimensions = dimensions or (index.latest.dimensions if index.latest else BARE_DIMENSIONS)
+        dimensions = known or (index.latest.dimensions if index.latest else BARE_DIMENSIONS)
         step = next_step(index, dimensions)
-        try:
-            if step in (Step.CREATE, Step.UPDATE):
-                progress(f"{step.value} the vector search index {store.settings.vector_search_index!r}")
-                yield from take_step(store, index, step, dimensions)
-                yield from learn_index(store)
-            break
-        except OperationFailure as error:
-            if error.code == TOO_MANY_INDEXES:
-                raise VectorIndexFailedError(
-                    f"the vector search index {store.settings.vector_search_index!r} could not be created: {error}. A "
-                    f"cluster of a free or flexible tier takes few search indexes: drop one, or take a larger tier"
-                ) from error
-            if error.code != SEARCH_SERVICE_STARTING or store.clock() >= deadline:
-                raise
-            progress("waiting for the search service to start")
-            yield Pause(seconds=ASK_EVERY)
-    if store.settings.search_mode == "atlas" and step in (Step.IMPOSSIBLE, Step.CONFLICT):
-        raise routing.trouble(index, store.settings.vector_search_index, dimensions) or VectorSearchUnavailableError()
-    return step, dimensions
-
-
-def _wait_until_ready(store: Store, dimensions: int, deadline: float, progress: Progress) -> Operation[None]:
-    name = store.settings.vector_search_index
-    while True:
-        index = yield from learn_index(store)
-        if index.is_settled and next_step(index, dimensions) is Step.KEEP:
-            return
-        if index.state is VectorIndexState.FAILED:
-            raise routing.trouble(index, name, dimensions) or VectorIndexFailedError(index.message)
-        if store.clock() >= deadline:
-            raise VectorIndexNotReadyError(
-                f"the vector search index {name!r} is not ready in the time given ({index.state.value}"
-                f"{f': {index.message}' if index.message else ''}); the server goes on building it. Wait longer with "
-                f"ensure_indexes(timeout=…), or not at all with wait=False"
-            )
-        progress(f"waiting for the vector search index: {index.state.value}")
+        if step in (Step.IMPOSSIBLE, Step.CONFLICT):
+            if store.settings.search_mode == "atlas":
+                raise routing.trouble(index, store.settings.vector_search_index, dimensions) or ValueError(step)
+            return step, dimensions
+        if index.has_failed and taken is not None:
+            raise _failed(store, index)
+        said = index.message or index.status or index.state.value
+        if step in (Step.CREATE, Step.UPDATE):
+            progress(f"{step.value} the vector search index {store.settings.vector_search_index!r}")
+            hindrance = yield from _try_step(store, index, step, dimensions)
+            if hindrance is None:
+                taken = taken or step
+                continue
+            said = hindrance
+        elif index.is_settled or (not wait and index.latest is not None):
+            return taken or step, dimensions
+        if not wait or store.clock() >= deadline:
+            raise _not_ready(store, said)
+        progress(f"waiting for the vector search index: {said}")
         yield Pause(seconds=min(ASK_EVERY, max(0.0, deadline - store.clock())))
+
+
+def _try_step(store: Store, index: VectorIndex, step: Step, dimensions: int) -> Operation[str | None]:
+    """Take a step; what hinders it for the moment is returned, what will not pass is raised."""
+    try:
+        yield from take_step(store, index, step, dimensions)
+    except OperationFailure as error:
+        said = message_of(error)
+        if error.code == TOO_MANY_INDEXES and "delete" not in said:
+            raise VectorIndexFailedError(too_many_indexes(store, error)) from error
+        if error.code == NAMESPACE_NOT_FOUND:
+            yield from _ensure_collection(store)
+        elif error.code not in PASSING and not is_starting(error):
+            raise
+        return said
+    return None
+
+
+def _failed(store: Store, index: VectorIndex) -> VectorIndexFailedError:
+    return VectorIndexFailedError(
+        f"the vector search index {store.settings.vector_search_index!r} has failed again: {index.message or 'FAILED'}"
+    )
+
+
+def _not_ready(store: Store, said: str) -> VectorIndexNotReadyError:
+    return VectorIndexNotReadyError(
+        f"the vector search index {store.settings.vector_search_index!r} is not ready in the time given: {said}. The "
+        f"server goes on building it; wait longer with ensure_indexes(timeout=…)"
+    )
 
 
 def _backfill(store: Store, progress: Progress) -> Operation[int]:
@@ -160,11 +175,19 @@ def _backfill(store: Store, progress: Progress) -> Operation[int]:
         )
         if not documents:
             return backfilled
-        requests = [UpdateOne({"_id": document["_id"]}, {"$set": _derived(document)}) for document in documents]
-        yield BulkWrite(store.settings.collection, requests)
-        backfilled += len(documents)
+        requests = [UpdateOne(_unchanged(document), {"$set": _derived(document)}) for document in documents]
+        result = yield BulkWrite(store.settings.collection, requests)
+        backfilled += result.matched_count
         progress(f"completed {backfilled} documents of an earlier version")
         after = {"_id": {"$gt": documents[-1]["_id"]}}
+
+
+def _unchanged(document: Document) -> Document:
+    """Select the document only if nobody has changed since what the new fields are derived from."""
+    missing: Any = {"$exists": False}
+    return {"_id": document["_id"]} | {
+        name: {"$eq": document[name]} if name in document else missing for name in ("scope", "metadata")
+    }
 
 
 def _derived(document: Document) -> dict[str, Any]:

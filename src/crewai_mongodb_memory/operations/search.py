@@ -21,6 +21,7 @@ from crewai_mongodb_memory.store import Store
 
 __all__ = ["search"]
 
+MOST_HITS = 2**31 - 1  # what a limit may be on the wire
 Hits = list[tuple[MemoryRecord, float]]
 
 
@@ -40,14 +41,20 @@ def search(
         raise ConfigurationError("min_score is not a number")
     if query.size:
         yield from check_dimensions(store, query.size)
-    if limit <= 0 or not query.any() or store.dimensions is None:
+    if limit <= 0 or vectors.is_zero(query) or store.dimensions is None:
         return []
+    limit, hits = min(limit, MOST_HITS), list[tuple[MemoryRecord, float]]()
     if store.settings.search_mode != "exact":
-        found = yield from search_by_index(store, query, criteria, limit, min_score)
-        if found is not None:
-            return found
-    hits = yield from _exact(store, query, criteria, limit, min_score)
-    return hits
+        hits, are_all = yield from search_by_index(store, query, criteria, limit, min_score)
+        if are_all:
+            return hits
+    try:
+        exact_hits = yield from _exact(store, query, criteria, limit, min_score)
+    except ExactSearchTooLargeError:
+        if not hits:
+            raise
+        return hits  # the index found these, if not all
+    return exact_hits
 
 
 def _exact(
@@ -93,7 +100,7 @@ class _Candidates:
         fitting = [
             (record_id, vector)
             for record_id, vector in rows
-            if vector is not None and vector.size == self._dimensions and isinstance(record_id, str)
+            if vector is not None and self._fits(vector) and isinstance(record_id, str)
         ]
         if any(vector is not None and vector.size != self._dimensions for _, vector in rows):
             self._store.notices.warn(
@@ -103,6 +110,9 @@ class _Candidates:
             )
         if fitting:
             self.ranking.offer([record_id for record_id, _ in fitting], np.vstack([vector for _, vector in fitting]))
+
+    def _fits(self, vector: NDArray[np.float64]) -> bool:
+        return vector.size == self._dimensions and not vectors.is_zero(vector)
 
 
 def _checked_query(query_embedding: Any) -> NDArray[np.float64]:

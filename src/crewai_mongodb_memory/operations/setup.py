@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from pymongo import IndexModel
 from pymongo.errors import OperationFailure
 
-from crewai_mongodb_memory import indexes, vectors
+from crewai_mongodb_memory import indexes, pipelines, vectors
 from crewai_mongodb_memory.commands import (
     CreateIndexes,
     CreateSearchIndex,
@@ -15,14 +17,24 @@ from crewai_mongodb_memory.commands import (
     UpdateSearchIndex,
 )
 from crewai_mongodb_memory.errors import DimensionMismatchError
-from crewai_mongodb_memory.indexes import IndexPlan
-from crewai_mongodb_memory.operations.vector_search import learn_index
+from crewai_mongodb_memory.indexes import Index, IndexPlan
+from crewai_mongodb_memory.operations.index_state import is_starting, known_index, learn_index
 from crewai_mongodb_memory.store import Store
-from crewai_mongodb_memory.vector_index import FILTER_PATHS, Step, VectorIndex, definition_document, next_step
+from crewai_mongodb_memory.vector_index import Step, VectorIndex, definition_document, next_step
 
-__all__ = ["check_dimensions", "plan_indexes", "set_up_once", "stored_dimensions", "take_step"]
+__all__ = [
+    "check_dimensions",
+    "create_indexes",
+    "plan_indexes",
+    "set_up_once",
+    "stored_dimensions",
+    "take_step",
+    "too_many_indexes",
+]
 
-INDEX_ALREADY_EXISTS = 68
+CONFLICTS = (85, 86)  # an index on these keys, or of this name, that is another
+TOO_MANY_INDEXES = 20
+SAMPLE = 5
 
 
 def set_up_once(store: Store, dimensions: int | None) -> Operation[None]:
@@ -33,22 +45,22 @@ def set_up_once(store: Store, dimensions: int | None) -> Operation[None]:
     Args:
         dimensions: of the embeddings just written; None if there were none.
     """
-    if store.is_set_up or not store.settings.auto_setup:
+    if not store.settings.auto_setup:
         return
-    try:
-        plan = yield from plan_indexes(store)
-        if plan.create:
-            yield _create(store, plan)
-        if store.settings.search_mode != "exact" and dimensions is not None:
-            yield from _set_up_vector_index(store, dimensions)
-    except OperationFailure as error:
-        store.notices.warn(
-            "indexes",
-            f"the indexes of {store.settings.collection!r} could not be created ({error}); memory works, but slower. "
-            f"Grant createIndex, listIndexes and createSearchIndexes, or let an administrator call ensure_indexes() "
-            f"and pass auto_setup=False.",
-        )
-    store.is_set_up = True
+    if not store.is_set_up:
+        store.is_set_up = True
+        try:
+            plan = yield from plan_indexes(store)
+            yield from create_indexes(store, plan.create)
+        except OperationFailure as error:
+            store.notices.warn(
+                "indexes",
+                f"the indexes of {store.settings.collection!r} could not be created ({error}); memory works, but "
+                f"slower. Grant createIndex and listIndexes, or let an administrator call ensure_indexes() and pass "
+                f"auto_setup=False.",
+            )
+    if store.settings.search_mode != "exact" and dimensions not in (None, store.indexed_dimensions):
+        yield from _set_up_vector_index(store, dimensions)
 
 
 def plan_indexes(store: Store) -> Operation[IndexPlan]:
@@ -64,19 +76,40 @@ def plan_indexes(store: Store) -> Operation[IndexPlan]:
     return plan
 
 
+def create_indexes(store: Store, wanted: tuple[Index, ...]) -> Operation[tuple[str, ...]]:
+    """Create B-tree indexes and return their names; one that another stands in the way of is told of and left out."""
+    if not wanted:
+        return ()
+    try:
+        yield CreateIndexes(store.settings.collection, [IndexModel(list(one.keys), name=one.name) for one in wanted])
+    except OperationFailure as error:
+        if error.code not in CONFLICTS:
+            raise
+        if len(wanted) == 1:
+            store.notices.warn(f"index {wanted[0].name}", f"the index {wanted[0].name!r} could not be created: {error}")
+            return ()
+        created: tuple[str, ...] = ()
+        for one in wanted:
+            created += yield from create_indexes(store, (one,))
+        return created
+    return tuple(one.name for one in wanted)
+
+
 def take_step(store: Store, index: VectorIndex, step: Step, dimensions: int) -> Operation[None]:
-    """Give the vector index the definition it should have; one that another process has just made is fine."""
+    """Give the vector index the definition it should have."""
     name = store.settings.vector_search_index
-    more_paths = (index.latest.filter_paths if index.latest else frozenset()) - set(FILTER_PATHS)
-    definition = definition_document(dimensions, more_paths)
     if step is Step.UPDATE:
-        yield UpdateSearchIndex(store.settings.collection, name, definition)
+        yield UpdateSearchIndex(store.settings.collection, name, definition_document(dimensions, index.document))
     elif step is Step.CREATE:
-        try:
-            yield CreateSearchIndex(store.settings.collection, name, definition)
-        except OperationFailure as error:
-            if error.code != INDEX_ALREADY_EXISTS:
-                raise
+        yield CreateSearchIndex(store.settings.collection, name, definition_document(dimensions))
+
+
+def too_many_indexes(store: Store, error: OperationFailure) -> str:
+    """Return what to say when the server takes no more search indexes."""
+    return (
+        f"the vector search index {store.settings.vector_search_index!r} could not be created: {error}. A cluster of a "
+        f"free or flexible tier takes few search indexes: drop one, or take a larger tier"
+    )
 
 
 def check_dimensions(store: Store, dimensions: int) -> Operation[None]:
@@ -95,30 +128,42 @@ def check_dimensions(store: Store, dimensions: int) -> Operation[None]:
 
 
 def stored_dimensions(store: Store) -> Operation[int | None]:
-    """Return the dimensions of an embedding in the store, or None if there is none."""
-    documents = yield Find(
-        store.settings.collection, {"embedding": {"$exists": True}}, {"_id": 0, "embedding": 1}, limit=1
-    )
-    for document in documents:
-        vector = vectors.decode(document["embedding"])
-        if vector is not None:
-            return len(vector)
-    return None
+    """Return the dimensions of the embeddings in the store, or None if there is none.
+
+    It looks at a few. Where they differ, those of the vector index count, else those that most have.
+    """
+    documents = yield Find(store.settings.collection, pipelines.HAS_VECTOR, {"_id": 0, "embedding": 1}, limit=SAMPLE)
+    found = [vectors.decode(document["embedding"]) for document in documents]
+    sizes = Counter(len(vector) for vector in found if vector is not None)
+    if len(sizes) > 1 and store.settings.search_mode != "exact":
+        index = yield from known_index(store)
+        if index.latest is not None and index.latest.dimensions in sizes:
+            return index.latest.dimensions
+    return max(sizes, key=lambda size: sizes[size], default=None)
 
 
-def _create(store: Store, plan: IndexPlan) -> CreateIndexes:
-    models = [IndexModel(list(index.keys), name=index.name) for index in plan.create]
-    return CreateIndexes(store.settings.collection, models)
-
-
-def _set_up_vector_index(store: Store, dimensions: int) -> Operation[None]:
+def _set_up_vector_index(store: Store, dimensions: int | None) -> Operation[None]:
     """Create the vector index, or give it the dimensions that an emptied store has begun with.
 
-    One that lacks filter paths is left as it is: to update it is to rebuild it, and that is ``ensure_indexes``' to do.
+    One that lacks filter paths is left as it is: to update it is to rebuild it, and that is for ``ensure_indexes``.
     """
-    index = yield from learn_index(store)
-    step = next_step(index, dimensions)
-    other_dimensions = index.latest is not None and index.latest.dimensions != dimensions
-    if step is Step.CREATE or (step is Step.UPDATE and other_dimensions):
-        yield from take_step(store, index, step, dimensions)
-        yield from learn_index(store)
+    assert dimensions is not None
+    try:
+        index = yield from learn_index(store)
+        step = next_step(index, dimensions)
+        other_dimensions = index.latest is not None and index.latest.dimensions != dimensions
+        if step is Step.CREATE or (step is Step.UPDATE and other_dimensions):
+            yield from take_step(store, index, step, dimensions)
+            index = yield from learn_index(store)
+        if index.latest is not None or step is Step.IMPOSSIBLE:
+            store.indexed_dimensions = dimensions
+    except OperationFailure as error:
+        if is_starting(error):
+            return
+        store.indexed_dimensions = dimensions
+        said = too_many_indexes(store, error) if error.code == TOO_MANY_INDEXES else str(error)
+        store.notices.warn(
+            "vector index",
+            f"{said}. Searches are exact until then. Grant createSearchIndexes, or let an administrator call "
+            f"ensure_indexes() and pass auto_setup=False.",
+        )

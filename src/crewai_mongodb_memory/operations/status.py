@@ -9,16 +9,17 @@ from crewai_mongodb_memory import routing, vectors
 from crewai_mongodb_memory.commands import BuildInfo, Count, Document, Find, Operation, Pause, VectorSearch
 from crewai_mongodb_memory.errors import ConfigurationError, VectorIndexNotReadyError
 from crewai_mongodb_memory.filters import Criteria, checked_id, to_query
+from crewai_mongodb_memory.operations.index_state import learn_index
 from crewai_mongodb_memory.operations.setup import stored_dimensions
-from crewai_mongodb_memory.operations.vector_search import learn_index
-from crewai_mongodb_memory.pipelines import vector_search
+from crewai_mongodb_memory.pipelines import MOST_CANDIDATES, SCORE, vector_search
 from crewai_mongodb_memory.store import Store
 from crewai_mongodb_memory.vector_index import FILTER_PATHS, VectorIndex
 
 __all__ = ["BackendStatus", "status", "wait_until_searchable"]
 
 ASK_EVERY = 0.2  # seconds
-NEIGHBOURS = 100
+MOST_CLAUSES = 100  # of one filter path
+SAME_VECTOR = 0.999  # a score in Atlas's terms; only a vector itself, or one as good as that, comes so near to it
 
 
 @dataclass(frozen=True)
@@ -77,53 +78,67 @@ def status(store: Store) -> Operation[BackendStatus]:
 
 
 def wait_until_searchable(store: Store, record_ids: Sequence[str], timeout: float) -> Operation[None]:
-    """Wait until the vector index finds these records; where searches are exact, it is so at once.
+    """Wait until the vector index has these records as they are; where searches are exact, it is so at once.
 
     Raises:
         ConfigurationError: a record does not exist, or has no embedding that a search could find.
-        VectorIndexNotReadyError: the index does not find all of them in time.
+        VectorIndexNotReadyError: the index does not have all of them in time.
     """
     deadline = store.clock() + timeout
-    waiting = yield from _own_vectors(store, record_ids)
-    index = None if store.settings.search_mode == "exact" else (yield from learn_index(store))
-    if index is None or index.serving is None:
-        if index is not None and store.settings.search_mode == "atlas":
-            raise routing.trouble(index, store.settings.vector_search_index, 0) or VectorIndexNotReadyError()
+    waiting = yield from _searched_fields(store, record_ids)
+    if store.settings.search_mode == "exact" or not waiting:
         return
-    while waiting:
+    index = yield from learn_index(store)
+    dimensions = len(next(iter(waiting.values()))["embedding"])
+    problem = routing.trouble(index, store.settings.vector_search_index, dimensions)
+    if problem is not None:
+        if store.settings.search_mode == "atlas":
+            raise problem
+        return
+    while True:
         for record_id in list(waiting):
-            if (yield from _is_found(store, record_id, waiting[record_id])):
+            if (yield from _is_found(store, index, waiting[record_id])):
                 del waiting[record_id]
-        if waiting and store.clock() >= deadline:
+        if not waiting:
+            return
+        if store.clock() >= deadline:
             raise VectorIndexNotReadyError(
                 f"the vector search index does not find {len(waiting)} of {len(record_ids)} records in {timeout} s, "
                 f"such as {next(iter(waiting))!r}; it goes on indexing"
             )
-        if waiting:
-            yield Pause(seconds=ASK_EVERY)
+        yield Pause(seconds=ASK_EVERY)
 
 
-def _own_vectors(store: Store, record_ids: Sequence[str]) -> Operation[dict[str, list[float]]]:
+def _searched_fields(store: Store, record_ids: Sequence[str]) -> Operation[dict[str, Document]]:
     ids = tuple(dict.fromkeys(checked_id(record_id) for record_id in record_ids))
-    documents = yield Find(
-        store.settings.collection, to_query(Criteria(record_ids=ids), store.settings.tenant), {"embedding": 1}
-    )
-    found = {document["_id"]: vectors.decode(document.get("embedding")) for document in documents}
-    own: dict[str, list[float]] = {}
+    selection = to_query(Criteria(record_ids=ids), store.settings.tenant)
+    documents = yield Find(store.settings.collection, selection, dict.fromkeys((*FILTER_PATHS, "embedding"), 1))
+    found = {document["_id"]: document for document in documents}
     for record_id in ids:
-        vector = found.get(record_id)
-        if vector is None or not vector.any():
+        vector = vectors.decode(found.get(record_id, {}).get("embedding"))
+        if vector is None or vectors.is_zero(vector):
             raise ConfigurationError(f"no search can find record {record_id!r}: it does not exist, or has no embedding")
-        own[record_id] = vector.tolist()
-    return own
+        found[record_id]["embedding"] = vector.tolist()
+    return {record_id: found[record_id] for record_id in ids}
 
 
-def _is_found(store: Store, record_id: str, vector: list[float]) -> Operation[bool]:
+def _is_found(store: Store, index: VectorIndex, document: Document) -> Operation[bool]:
+    """Tell whether the index finds a document by its own vector, under the filters that it meets now."""
+    declared = index.serving.filter_paths if index.serving else frozenset()
+    values = [(path, document[path]) for path in declared if path in document]
+    clauses = [
+        {path: one} for path, value in values for one in (value if isinstance(value, list) else [value])[:MOST_CLAUSES]
+    ]
     pipeline = vector_search(
-        store.settings.vector_search_index, vector, NEIGHBOURS, num_candidates=10_000, vector_filter={}, query={}
+        store.settings.vector_search_index,
+        store.settings.collection,
+        document["embedding"],
+        MOST_CANDIDATES,
+        vector_filter={"$and": clauses} if clauses else {},
+        query={"_id": document["_id"]},
     )
-    found = yield VectorSearch(store.settings.collection, [*pipeline, {"$project": {"_id": 1}}])
-    return any(document["_id"] == record_id for document in found)
+    found = yield VectorSearch(store.settings.collection, pipeline)
+    return any(one.get(SCORE, 0.0) > SAME_VECTOR for one in found)
 
 
 def _problem(store: Store, index: VectorIndex | None, dimensions: int | None) -> str:
@@ -148,5 +163,5 @@ class _Unfindable:
                 self.without_embedding += 1
             elif vector.size != self._dimensions:
                 self.wrong_length += 1
-            elif not vector.any():
+            elif vectors.is_zero(vector):
                 self.zero += 1

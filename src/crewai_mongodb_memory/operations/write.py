@@ -33,7 +33,7 @@ __all__ = ["delete", "reset", "save", "touch_records", "update"]
 logger = logging.getLogger("crewai_mongodb_memory")
 
 DUPLICATE_KEY = 11000
-SEARCHED = ("tenant", "scope_ancestors", "categories", "metadata_tokens", "created_at", "embedding")
+SEARCHED = {"tenant", "scope_ancestors", "categories", "metadata_tokens", "created_at", "embedding"}
 IDS_AT_A_TIME = 10_000  # keeps a command that lists ids far below MongoDB's 16 MB
 
 
@@ -53,7 +53,7 @@ def save(store: Store, records: Sequence[MemoryRecord]) -> Operation[None]:
     if dimensions is not None:
         yield from check_dimensions(store, dimensions)
     yield from _write_in_order(store, documents)
-    store.dimensions = store.dimensions or dimensions
+    store.dimensions = dimensions or store.dimensions
     yield from set_up_once(store, dimensions)
 
 
@@ -114,7 +114,7 @@ def _delete(store: Store, criteria: Criteria) -> Operation[int]:
     for selection in _delete_queries(criteria, store.settings.tenant):
         result = yield DeleteMany(store.settings.collection, selection)
         deleted += result.deleted_count
-    store.recent.removed(criteria, store.settings.tenant, deleted, store.clock())
+    store.recent.removed(criteria, store.settings.tenant)
     if criteria == Criteria():
         store.forget()
     return deleted
@@ -122,13 +122,12 @@ def _delete(store: Store, criteria: Criteria) -> Operation[int]:
 
 def _change_one(store: Store, selection: Document, change: Document) -> Operation[bool]:
     """Change a document; where an index may lag, take back what it is now, so that searches find it as such."""
-    if not store.may_lag:
+    if not store.may_lag or not SEARCHED & change["$set"].keys():
         result = yield UpdateOneDocument(store.settings.collection, selection, change)
         return bool(result.matched_count)
     document = yield FindOneAndUpdate(store.settings.collection, selection, change, dict.fromkeys(SEARCHED, 1))
     if document is not None:
-        store.recent.wrote([document], store.clock())
-        store.recent.moved(1, store.clock())
+        store.recent.wrote([document], store.settings.tenant, store.clock())
     return document is not None
 
 
@@ -178,16 +177,15 @@ def _write_in_order(store: Store, documents: Sequence[Document]) -> Operation[No
     done, tried_again = 0, -1
     while done < len(requests):
         try:
-            result = yield BulkWrite(store.settings.collection, requests[done:])
-            store.recent.wrote(documents[done:], store.clock())
-            store.recent.moved(result.matched_count, store.clock())
+            yield BulkWrite(store.settings.collection, requests[done:])
+            store.recent.wrote(documents[done:], store.settings.tenant, store.clock())
             return
         except BulkWriteError as error:
             failures = error.details.get("writeErrors") or []
             if not failures or failures[0]["code"] != DUPLICATE_KEY:
                 raise
             written = failures[0]["index"]
-            store.recent.wrote(documents[done : done + written], store.clock())
+            store.recent.wrote(documents[done : done + written], store.settings.tenant, store.clock())
             done += written
             if done == tried_again:
                 raise InvalidRecordError(

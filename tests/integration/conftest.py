@@ -1,0 +1,48 @@
+"""What tests with CrewAI's own objects share: memories on a backend of the test's own, and a place for its files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from crewai import Memory
+from crewai.memory.storage.factory import set_memory_storage_factory
+
+from crewai_mongodb_memory import MongoStorageBackend, mongo_storage_factory
+from tests.scripted import ScriptedLLM, embed_words
+
+MakeMemory = Callable[..., Memory]
+
+
+@pytest.fixture(autouse=True)
+def _outside_the_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """CrewAI keeps the outputs of each crew's tasks in a database of its own, in the user's home folder."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path_factory.getbasetemp() / "crewai"))
+
+
+@pytest.fixture
+def make_memory(backend: MongoStorageBackend) -> MakeMemory:
+    def make(storage: Any = backend, **settings: Any) -> Memory:
+        return Memory(**{"storage": storage, "llm": ScriptedLLM(), "embedder": embed_words, **settings})
+
+    return make
+
+
+@pytest.fixture
+def memory(make_memory: MakeMemory) -> Memory:
+    """A memory as ``Crew(memory=True)`` makes one: with a scope of the crew's own."""
+    return make_memory(root_scope="/crew/team")
+
+
+@pytest.fixture
+def register() -> Iterator[Callable[..., Any]]:
+    """Registers a factory with CrewAI for this test."""
+
+    def register(*arguments: Any, **options: Any) -> Any:
+        factory = mongo_storage_factory(*arguments, **options)
+        set_memory_storage_factory(factory)
+        return factory
+
+    yield register
+    set_memory_storage_factory(None)

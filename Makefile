@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 export CREWAI_TRACING_ENABLED := false
 export CREWAI_DISABLE_TELEMETRY := true
 export OTEL_SDK_DISABLED := true
+override ASK := $(value ASK)
 export ASK
 
 .PHONY: help demo test lint types bench data clean
@@ -22,7 +23,7 @@ $(VENV)/ready: pyproject.toml
 	@touch $@
 
 demo: $(VENV)/ready  ## Fill a memory with a team and ask it questions; make demo ASK="…" asks yours
-	@$(BIN)/python examples/quickstart.py $(if $(ASK),"$$ASK")
+	@$(BIN)/python examples/quickstart.py
 
 test: $(VENV)/ready lint types  ## Everything that has to hold: style, types, tests
 	@$(BIN)/python -m pytest
@@ -41,3 +42,4 @@ data: $(VENV)/ready  ## Rebuild data/embeddings.json and data/queries.json
 
 clean:  ## Remove the environment and what the demo and the tests left
 	@rm -rf $(VENV) .demo .crewai .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -124,7 +124,7 @@ def find_it_in_another_process(store: str) -> None:
     question = questions()[0]["query"]
     command = [sys.executable, __file__, "--only-ask", "--store", store, question]
     with console.status("Asking from a second process"):
-        found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        found = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
     console.print(f"\n[bold]A second process[/] on the same store finds {escape(found)}", highlight=False)
 
 
@@ -155,14 +155,21 @@ def embed(texts: list[str]) -> list[list[float]]:
 
 
 def no_model() -> Any:
-    """A language model that is never asked: each memory here says its scope, categories and importance itself."""
+    """Stand in for a language model: each memory here says its scope, categories and importance itself.
+
+    Only when two tours run at once is one asked anything, namely what to do about a memory that is there already.
+    """
     from crewai.llms.base_llm import BaseLLM
+    from crewai.memory.analyze import ConsolidationPlan
 
-    class NoModel(BaseLLM):
-        def call(self, *_: Any, **__: Any) -> str:
-            raise AssertionError("this tour asks no language model")
+    class KeepWhatIsThere(BaseLLM):
+        def supports_function_calling(self) -> bool:
+            return True
 
-    return NoModel(model="none")
+        def call(self, *_: Any, **__: Any) -> ConsolidationPlan:
+            return ConsolidationPlan(actions=[], insert_new=False)
+
+    return KeepWhatIsThere(model="none")
 
 
 @cache
@@ -178,4 +185,8 @@ def questions() -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        console.print("\nStopped. Run it again: it replaces what it stored.")
+        sys.exit(130)

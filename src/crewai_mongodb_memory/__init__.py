@@ -1,8 +1,8 @@
 """CrewAI's unified ``Memory`` on MongoDB.
 
 >>> from crewai_mongodb_memory import MongoStorageBackend
->>> MongoStorageBackend("local:./memories")  # pass it as crewai.Memory(storage=…)
-MongoStorageBackend('local:./memories', database_name='crewai_memory', collection_name='memories')
+>>> MongoStorageBackend("mongodb://localhost")  # pass it as crewai.Memory(storage=…)
+MongoStorageBackend('mongodb://localhost', database_name='crewai_memory', collection_name='memories')
 """
 
 from crewai_mongodb_memory.backend import MongoStorageBackend

@@ -13,7 +13,8 @@ from crewai.memory.types import MemoryRecord, ScopeInfo
 from crewai_mongodb_memory import driver
 from crewai_mongodb_memory.async_methods import AsyncMethods
 from crewai_mongodb_memory.commands import Operation
-from crewai_mongodb_memory.connection import Connection, checked_connection_string, is_local, public_name
+from crewai_mongodb_memory.connection import Connection
+from crewai_mongodb_memory.connection_string import checked_connection_string, is_local, public_name
 from crewai_mongodb_memory.copies import SharedByCopies
 from crewai_mongodb_memory.operations import read, write
 from crewai_mongodb_memory.operations.bootstrap import IndexReport, Progress, ensure_indexes
@@ -33,8 +34,8 @@ T = TypeVar("T")
 class MongoStorageBackend(AsyncMethods, SharedByCopies):
     """CrewAI's memory on MongoDB: pass it as ``Memory(storage=…)``.
 
-    Building one does no I/O; it connects at its first use. It is safe to share among threads, event loops and
-    forks. Every method has an asynchronous twin (``asave``, ``asearch``, …) on ``AsyncMongoClient``.
+    Building one does no I/O. It is safe to share among threads, event loops and forks; a pickle of one holds its
+    connection string. Every method has an asynchronous twin (``asave``, ``asearch``, …) on ``AsyncMongoClient``.
 
     Args:
         connection_string: ``mongodb+srv://…`` or ``mongodb://…`` for a server; ``"local"`` or ``"local:./folder"``
@@ -104,7 +105,7 @@ class MongoStorageBackend(AsyncMethods, SharedByCopies):
 
     @property
     def json_name(self) -> str:
-        """The connection string without credentials and options; a factory knows its own backends by it."""
+        """The connection string without credentials and options: what a factory knows its own backends by."""
         return self._name
 
     def __repr__(self) -> str:
@@ -239,8 +240,7 @@ class MongoStorageBackend(AsyncMethods, SharedByCopies):
         Raises:
             VectorIndexNotReadyError: the index is not ready in time; the server goes on building it.
             VectorIndexFailedError: the server gave up on the index, or takes no more of them.
-            VectorIndexMissingError, VectorSearchUnavailableError: with ``search_mode="atlas"`` only: an index of
-                another type has the name; the server has no vector search.
+            VectorIndexMissingError, VectorSearchUnavailableError: with ``search_mode="atlas"`` only.
         """
         return self._run(ensure_indexes, wait, timeout, on_progress)
 
@@ -286,13 +286,13 @@ class MongoStorageBackend(AsyncMethods, SharedByCopies):
     def _run(
         self, operation: Callable[Concatenate[Store, P], Operation[T]], *arguments: P.args, **options: P.kwargs
     ) -> T:
-        with self._store.notices.of_errors():
+        with self._connection.kept_up(), self._store.notices.of_errors():
             return driver.run(operation(self._store, *arguments, **options), self._connection.collection)
 
     async def _arun(
         self, operation: Callable[Concatenate[Store, P], Operation[T]], *arguments: P.args, **options: P.kwargs
     ) -> T:
-        with self._store.notices.of_errors():
+        with self._connection.kept_up(), self._store.notices.of_errors():
             collections = await self._connection.acollections()
             return await driver.arun(operation(self._store, *arguments, **options), collections)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from crewai_mongodb_memory import metadata
 from crewai_mongodb_memory.errors import ConfigurationError, InvalidRecordError
@@ -82,14 +82,20 @@ class Thread:
     bucket_size: int = 50
     retention: timedelta | None = None
 
+    LONGEST: ClassVar[timedelta] = timedelta(days=36_500)
+
     def __post_init__(self) -> None:
         if not (isinstance(self.session_id, str) and self.session_id):
             raise ConfigurationError(f"a session id has to be text that is not empty, not {self.session_id!r}")
         _check_text(self.session_id, "session_id")
         if not (type(self.bucket_size) is int and 2 <= self.bucket_size <= 10_000):
             raise ConfigurationError(f"bucket_size has to be a whole number from 2 to 10,000, not {self.bucket_size!r}")
-        if self.retention is not None and not (isinstance(self.retention, timedelta) and self.retention > timedelta()):
-            raise ConfigurationError(f"retention has to be a timedelta over zero, or None; not {self.retention!r}")
+        if self.retention is not None and not (
+            isinstance(self.retention, timedelta) and timedelta() < self.retention <= self.LONGEST
+        ):
+            raise ConfigurationError(
+                f"retention has to be a timedelta over zero and up to a hundred years, or None; not {self.retention!r}"
+            )
 
 
 def checked_entry(thread: Thread, role: str, content: str, message_id: str, ts: datetime) -> Entry:
@@ -124,11 +130,11 @@ def selection(thread: Thread, tenant: str | None) -> Document:
     return {"session_id": thread.session_id, "tenant": tenant}
 
 
-def append_pipeline(thread: Thread, entries: Sequence[Entry]) -> list[Document]:
+def append_pipeline(thread: Thread, entries: Sequence[Entry], append_id: str) -> list[Document]:
     """Return the update that appends turns to the newest bucket, or closes it if they do not fit.
 
-    It does neither where the bucket has one of the message ids already. Afterwards ``last_message_id`` is the last
-    entry's exactly if the turns are there and are the newest.
+    It does neither where the bucket has one of the message ids already. Afterwards ``last_append`` is ``append_id``
+    exactly if this update appended.
     """
     count, size = len(entries), sum(entry.size for entry in entries)
     now = entries[-1].ts
@@ -150,7 +156,7 @@ def append_pipeline(thread: Thread, entries: Sequence[Entry]) -> list[Document]:
         "turn_count": {"$add": ["$turn_count", count]},
         "end_turn": {"$add": ["$end_turn", count]},
         "bytes": {"$add": ["$bytes", size]},
-        "last_message_id": {"$literal": ids[-1]},
+        "last_append": append_id,
         "updated_at": {"$max": ["$updated_at", now]},
         **({} if thread.retention is None else {"expires_at": now + thread.retention}),
     }
@@ -195,7 +201,7 @@ def _bucket(
         "updated_at": now,
         "bytes": sum(entry.size for entry in entries),
         "closed": False,
-        "last_message_id": entries[-1].message_id,
+        "last_append": entries[-1].message_id,
         **({} if thread.retention is None else {"expires_at": now + thread.retention}),
     }
 

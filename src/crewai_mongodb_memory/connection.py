@@ -1,4 +1,4 @@
-"""Connections: where a store is, and the clients that reach it.
+"""Connections: the clients that reach a store.
 
 A client is made at its first use, never before: CrewAI builds a storage for every flow, whether it uses memory or
 not. All backends of a process that say the same connection string and options share one client; the last of them to
@@ -11,74 +11,28 @@ import asyncio
 import atexit
 import os
 import threading
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 from pymongo import AsyncMongoClient, MongoClient
 from pymongo.driver_info import DriverInfo
-from pymongo.errors import PyMongoError
+from pymongo.errors import ConnectionFailure
 from pymongo.read_preferences import ReadPreference
-from pymongo.uri_parser import parse_uri
 
+from crewai_mongodb_memory.connection_string import is_local
 from crewai_mongodb_memory.documents import CODEC_OPTIONS
 from crewai_mongodb_memory.errors import ConfigurationError
 from crewai_mongodb_memory.local_server import LocalServer, local_folder
 
-__all__ = ["Connection", "checked_connection_string", "is_local", "public_name"]
+__all__ = ["Connection"]
 
 APP_NAME = "devrel-integ-crewai-python"
 DRIVER_NAME = "crewai-mongodb-memory"
 SERVER_SELECTION_TIMEOUT_MS = 10_000  # PyMongo's 30 s, times CrewAI's retries and threads, looks like a hang
 FIXED_OPTIONS = {"appname", "driver"}
-SCHEMES = ("mongodb://", "mongodb+srv://")
-
-
-def checked_connection_string(connection_string: str | None) -> str:
-    """Return a usable connection string: the given one, else ``$MONGODB_URI``, else ``$ATLAS_URI``.
-
-    Raises:
-        ConfigurationError: none is given, or it is malformed; the text repeats nothing of it.
-    """
-    if connection_string is None:
-        connection_string = os.environ.get("MONGODB_URI") or os.environ.get("ATLAS_URI")
-    choices = "'mongodb+srv://…' (Atlas), 'mongodb://…' (any server), or 'local' (an embedded one)"
-    if not connection_string:
-        raise ConfigurationError(f"no connection string: pass {choices}, or set MONGODB_URI")
-    if not isinstance(connection_string, str):
-        raise ConfigurationError(f"a connection string has to be text, not a {type(connection_string).__name__}")
-    if is_local(connection_string):
-        local_folder(connection_string)
-        return connection_string
-    if not connection_string.startswith(SCHEMES):
-        raise ConfigurationError(f"the connection string has none of the known forms: {choices}")
-    try:  # The name after +srv needs DNS; the rest can be checked without
-        parse_uri(connection_string.replace("mongodb+srv://", "mongodb://", 1), warn=False)
-    except (PyMongoError, ValueError):
-        raise ConfigurationError(
-            "the connection string is malformed. The usual reason is a user name or a password with a special "
-            "character: write it with urllib.parse.quote_plus"
-        ) from None
-    return connection_string
-
-
-def is_local(connection_string: str) -> bool:
-    """Tell whether a connection string means the embedded server."""
-    return connection_string == "local" or connection_string.startswith("local:")
-
-
-def public_name(connection_string: str) -> str:
-    """Return what may be shown of a connection string: scheme and hosts, no credentials, no options.
-
-    >>> public_name("mongodb+srv://ann:secret@cluster0.example.net/?authSource=admin")
-    'mongodb+srv://cluster0.example.net'
-    """
-    if is_local(connection_string):
-        return connection_string
-    scheme, _, rest = connection_string.partition("://")
-    authority = rest.rpartition("@")[2]
-    return f"{scheme}://{authority.split('/')[0].split('?')[0]}"
 
 
 class Connection:
@@ -93,6 +47,8 @@ class Connection:
         fixed = FIXED_OPTIONS & {name.lower() for name in options}
         if fixed:
             raise ConfigurationError(f"{', '.join(sorted(fixed))} cannot be set: they name this library to the server")
+        if options.get("w") == 0:
+            raise ConfigurationError("w=0: a memory that no server acknowledges may be lost")
         self._connection_string = connection_string
         self._database_name = database_name
         self._options = dict(options)
@@ -126,6 +82,20 @@ class Connection:
             await asyncio.to_thread(clients.give_back)
             if not clients.is_held:
                 await clients.aclose_here()
+
+    @contextmanager
+    def kept_up(self) -> Iterator[None]:
+        """After a lost connection, let the next use look for the embedded server again, and start it if it is gone."""
+        try:
+            yield
+        except ConnectionFailure:
+            if is_local(self._connection_string):
+                with self._lock:
+                    clients, self._clients = self._clients, None
+                if clients is not None:
+                    clients.forget()
+                    clients.give_back()
+            raise
 
     def _held(self) -> _Clients:
         with self._lock:
@@ -178,9 +148,14 @@ class _Clients:
             self._holders -= 1
             if self._holders:
                 return
+        self.forget()
+        self.close()
+
+    def forget(self) -> None:
+        """Share these clients with nobody who does not hold them yet."""
+        with _Clients._sharing:
             for key in [key for key, clients in _Clients._shared.items() if clients is self]:
                 del _Clients._shared[key]
-        self.close()
 
     def close(self) -> None:
         with self._lock:
@@ -226,6 +201,8 @@ class _Clients:
         try:
             yield client
         finally:
+            for by_loop in (self._loops, self._aclients):
+                by_loop.pop(asyncio.get_running_loop(), None)
             await client.close()
 
     def _client_options(self) -> dict[str, Any]:

@@ -121,7 +121,10 @@ def to_record(document: Mapping[str, Any]) -> MemoryRecord:
             fields[name] = _moment(fields[name])
         fields["metadata"] = metadata.decode(fields.get("metadata") or {})
         record = MemoryRecord(id=document["_id"], **fields)
-    except (ValidationError, TypeError, ValueError) as error:
+    except ValidationError as error:
+        faults = "; ".join(f"{fault['loc'][0]}: {fault['msg']}" for fault in error.errors())
+        raise MalformedDocumentError(faults) from error
+    except (TypeError, ValueError) as error:
         raise MalformedDocumentError(str(error)) from error
     if embedding is not None:
         record.embedding = embedding.tolist()

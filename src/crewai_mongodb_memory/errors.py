@@ -21,6 +21,8 @@ Errors of the MongoDB driver pass through as they are.
 
 from __future__ import annotations
 
+from typing import Any
+
 from crewai.memory.storage.backend import EmbeddingDimensionMismatchError
 
 __all__ = [
@@ -48,7 +50,9 @@ class ConfigurationError(MongoMemoryError, ValueError):
 
 
 class InvalidRecordError(MongoMemoryError, ValueError):
-    """A record cannot be stored as it is; nothing was written.
+    """A record cannot be stored as it is.
+
+    Nothing was written, unless its id belongs to another tenant: then the records before it in the same save were.
 
     Attributes:
         record_id: the ``id`` of the record.
@@ -58,7 +62,11 @@ class InvalidRecordError(MongoMemoryError, ValueError):
     def __init__(self, record_id: str, key: str, reason: str) -> None:
         self.record_id = record_id
         self.key = key
+        self.reason = reason
         super().__init__(f"record {record_id!r}: {key}: {reason}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.record_id, self.key, self.reason)
 
 
 class DimensionMismatchError(MongoMemoryError, EmbeddingDimensionMismatchError):
@@ -76,6 +84,9 @@ class DimensionMismatchError(MongoMemoryError, EmbeddingDimensionMismatchError):
             f"use the embedder that the store was filled with, or another collection_name, or clear this one "
             f"with Memory.reset_all() and let the new embedder fill it again",
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.stored_dim, self.new_dim)
 
 
 class ExactSearchTooLargeError(MongoMemoryError):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from crewai_mongodb_memory.backend import MongoStorageBackend
-from crewai_mongodb_memory.connection import checked_connection_string, is_local, public_name
+from crewai_mongodb_memory.connection_string import checked_connection_string, is_local
 
 __all__ = ["mongo_storage_factory"]
 
@@ -39,19 +39,27 @@ def mongo_storage_factory(
     Raises:
         ConfigurationError: an argument cannot be used.
     """
-    default_string = checked_connection_string(connection_string)
-    default = MongoStorageBackend(default_string, **backend_options)
-    backends = {default_string: default, public_name(default_string): default, SPEC: default}
-    if replace_default:
-        backends[CREWAI_DEFAULT] = default
-    lock = threading.Lock()
+    return _Backends(checked_connection_string(connection_string), replace_default, backend_options)
 
-    def factory(spec: str) -> MongoStorageBackend | None:
-        with lock:
-            if spec not in backends and (is_local(spec) or spec.startswith(("mongodb://", "mongodb+srv://"))):
-                made = MongoStorageBackend(spec, **backend_options)
-                backends[spec] = made
-                backends.setdefault(public_name(spec), made)
-            return backends.get(spec)
 
-    return factory
+class _Backends:
+    """The backends of one factory, by the specs that mean them; None where a spec could mean two."""
+
+    def __init__(self, connection_string: str, replace_default: bool, options: dict[str, Any]) -> None:
+        self._options = options
+        self._lock = threading.Lock()
+        default = MongoStorageBackend(connection_string, **options)
+        names = [SPEC, connection_string, default.json_name, *([CREWAI_DEFAULT] if replace_default else [])]
+        self._by_spec: dict[str, MongoStorageBackend | None] = dict.fromkeys(names, default)
+
+    def __call__(self, spec: str) -> MongoStorageBackend | None:
+        with self._lock:
+            if spec in self._by_spec or not (is_local(spec) or spec.startswith(("mongodb://", "mongodb+srv://"))):
+                return self._by_spec.get(spec)
+            connection_string = checked_connection_string(spec)
+            made = self._by_spec.get(connection_string) or MongoStorageBackend(connection_string, **self._options)
+            # A name that two users of one host share is neither's: a dump of one must not come back as the other's.
+            name = made.json_name
+            self._by_spec[name] = made if self._by_spec.get(name, made) is made else None
+            self._by_spec[spec] = self._by_spec[connection_string] = made
+            return made

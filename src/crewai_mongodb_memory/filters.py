@@ -6,6 +6,7 @@ turns into tokens. A mapping of operators is refused rather than looked up.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -18,6 +19,8 @@ from crewai_mongodb_memory.times import to_utc
 __all__ = [
     "Criteria",
     "checked_id",
+    "checked_ids",
+    "checked_number",
     "delete_criteria",
     "matches",
     "scope_criteria",
@@ -89,14 +92,18 @@ def delete_criteria(
     Raises:
         ConfigurationError: none is given, or a value is not what it should be.
     """
-    if not scope_prefix and all(value is None for value in (categories, record_ids, older_than, metadata_filter)):
+    others = (categories, record_ids, older_than, metadata_filter)
+    scope = scope_criteria(scope_prefix)
+    # Only "/" itself says everything: "", "  " or "//" are what an empty variable leaves of a path.
+    is_scope_given = scope.scope != scopes.ROOT or (scope_prefix or "").strip() == scopes.ROOT
+    if not is_scope_given and all(value is None for value in others):
         raise ConfigurationError(
             "a delete needs at least one criterion; scope_prefix='/' deletes everything, and so does reset()"
         )
     if older_than is not None and not isinstance(older_than, datetime):
         raise ConfigurationError(f"older_than has to be a datetime, not {older_than!r}")
     criteria = replace(
-        scope_criteria(scope_prefix),
+        scope,
         categories=_texts(categories, "categories"),
         record_ids=_texts(record_ids, "record_ids"),
         created_before=None if older_than is None else to_utc(older_than),
@@ -169,6 +176,19 @@ def _elements(document: Mapping[str, Any], name: str) -> list[Any]:
     """What an equality of MongoDB compares with: the elements of a list, or else the value itself."""
     value = document.get(name, [])
     return value if isinstance(value, list) else [value]
+
+
+def checked_ids(record_ids: Iterable[str]) -> tuple[str, ...]:
+    """Return record ids without repeats, or raise :class:`ConfigurationError` for what is no list of texts."""
+    return _texts(record_ids, "record_ids") or ()
+
+
+def checked_number(value: int, name: str) -> int:
+    """Return a whole number, or raise :class:`ConfigurationError`."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise ConfigurationError(f"{name} has to be a whole number, not {value!r}") from None
 
 
 def checked_id(record_id: str) -> str:

@@ -13,13 +13,13 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime, time
-from decimal import Decimal
+from decimal import Context, Decimal
 from enum import Enum
 from typing import Any
 from uuid import UUID
 
 import numpy as np
-from bson import Binary, Decimal128, Int64, ObjectId
+from bson import Binary, DBRef, Decimal128, Int64, ObjectId
 
 from crewai_mongodb_memory.times import to_utc
 
@@ -27,6 +27,7 @@ __all__ = ["UnstorableError", "check_text", "decode", "encode", "tokens"]
 
 MAX_DEPTH = 90  # MongoDB refuses documents nested deeper than 100 levels
 MAX_TOKEN_BYTES = 256
+EXACT = Context(prec=40, traps=[])  # whatever the caller's context rounds to
 INT64 = range(-(2**63), 2**63)
 
 
@@ -55,7 +56,10 @@ def encode(value: Any, key: str = "metadata", depth: int = 0) -> Any:
     if isinstance(value, Enum):
         return encode(value.value, key, depth + 1)
     if isinstance(value, (np.generic, np.ndarray)):
-        return encode(value.tolist(), key, depth + 1)
+        plain = value.tolist()
+        if isinstance(plain, np.generic):
+            raise UnstorableError(key, f"a value of type {type(value).__name__} has no BSON form; convert it to float")
+        return encode(plain, key, depth + 1)
     if isinstance(value, Mapping):
         return _encode_mapping(value, key, depth)
     if isinstance(value, (list, tuple)):
@@ -70,8 +74,8 @@ def _encode_mapping(value: Mapping[Any, Any], key: str, depth: int) -> dict[str,
     for name, item in value.items():
         if isinstance(name, Enum):
             name = name.value
-        if isinstance(name, int) and not isinstance(name, bool):
-            name = str(name)
+        if isinstance(name, (int, np.integer)) and not isinstance(name, bool):
+            name = str(int(name))
         if not isinstance(name, str):
             raise UnstorableError(key, f"has the key {name!r}; a key must be text")
         path = f"{key}.{name}"
@@ -113,7 +117,7 @@ def _encode_scalar(value: Any, key: str) -> Any:
 def _encode_decimal(value: Decimal, key: str) -> Decimal128:
     try:
         encoded = Decimal128(value)
-    except ArithmeticError:
+    except (ArithmeticError, ValueError):
         encoded = None
     if encoded is None or (value.is_finite() and encoded.to_decimal() != value):
         raise UnstorableError(key, f"{value} has more than the 34 digits of a Decimal128; store it as text")
@@ -147,6 +151,8 @@ def decode(value: Any) -> Any:
             return value.to_decimal()
         case Int64():
             return int(value)
+        case DBRef():  # what the driver makes of a mapping with the key $ref
+            return decode(dict(value.as_doc()))
         case _:
             return value
 
@@ -161,14 +167,14 @@ def tokens(encoded: Mapping[str, Any]) -> list[str]:
     >>> tokens({"team": "sales", "year": 2026.0, "tags": ["a", "b"]})
     ['tags="a"', 'tags="b"', 'team="sales"', 'year=2026']
     """
-    return sorted({_short(token) for token in _leaves(encoded, "")})
+    return sorted({_short(token) for token in _leaves(encoded, None)})
 
 
-def _leaves(value: Any, path: str) -> Iterator[str]:
-    if isinstance(value, Mapping) and (value or not path):
+def _leaves(value: Any, path: str | None) -> Iterator[str]:
+    if isinstance(value, Mapping) and (value or path is None):
         for name, item in value.items():
             escaped = name.replace("\\", "\\\\").replace(".", "\\.").replace("=", "\\=")
-            yield from _leaves(item, f"{path}.{escaped}" if path else escaped)
+            yield from _leaves(item, escaped if path is None else f"{path}.{escaped}")
     elif isinstance(value, list) and value:
         for item in value:
             yield from _leaves(item, path)
@@ -210,7 +216,7 @@ def _canonical_decimal(value: Decimal) -> str:
     if value == value.to_integral_value() and abs(value) < 2**63:
         return str(int(value))
     as_float = float(value)
-    return repr(as_float) if Decimal(repr(as_float)) == value else str(value.normalize())
+    return repr(as_float) if Decimal(repr(as_float)) == value else str(value.normalize(EXACT))
 
 
 def _short(token: str) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any, get_args
 
-from crewai_mongodb_memory.errors import ConfigurationError, explain
+from crewai_mongodb_memory.errors import ConfigurationError, MongoMemoryError, explain
 from crewai_mongodb_memory.recent import RecentWrites
 from crewai_mongodb_memory.routing import SearchMode
 from crewai_mongodb_memory.vector_index import VectorIndex, VectorIndexState
@@ -23,6 +23,7 @@ __all__ = ["Notices", "Settings", "Store"]
 logger = logging.getLogger("crewai_mongodb_memory")
 
 SAME_ERROR_AFTER = 60.0  # seconds
+MOST_TOPICS = 1000
 
 # MongoDB manual, "MongoDB Limits and Thresholds", naming restrictions
 DATABASE_NAME = re.compile(r'[^/\\. "$*<>:|?\x00]{1,63}')
@@ -56,6 +57,8 @@ class Settings:
             raise ConfigurationError(f"tenant has to be text that is not blank, or None for all; not {self.tenant!r}")
         if self.vector_format not in get_args(VectorFormat):
             raise ConfigurationError(f"vector_format has to be 'double' or 'float32', not {self.vector_format!r}")
+        if not (self.tenant or "").isprintable():
+            raise ConfigurationError(f"tenant {self.tenant!r} holds characters that cannot be printed")
         if self.search_mode not in get_args(SearchMode):
             raise ConfigurationError(f"search_mode has to be 'auto', 'atlas' or 'exact', not {self.search_mode!r}")
         if not (isinstance(self.vector_search_index, str) and self.vector_search_index):
@@ -97,7 +100,10 @@ class Notices:
         try:
             yield
         except Exception as error:
-            topic = f"{type(error).__name__} {getattr(error, 'code', '')}"
+            own_text = str(error) if isinstance(error, MongoMemoryError) else getattr(error, "code", "")
+            topic = f"{type(error).__name__} {own_text}"
+            if len(self._said) > MOST_TOPICS:
+                self._said.clear()
             if time.monotonic() - self._said.get(topic, -math.inf) >= SAME_ERROR_AFTER:
                 self._said[topic] = time.monotonic()
                 logger.error("%s: %s", type(error).__name__, explain(error))
@@ -111,6 +117,7 @@ class Store:
     Attributes:
         recent: what this process wrote lately.
         dimensions: of the embeddings in it; None until it is known.
+        dimensions_asked_at: when that was learned, on ``clock``.
         is_set_up: its B-tree indexes were looked after by this process.
         indexed_dimensions: those that this process has looked after the vector index for.
         vector_index: as the server last told of it; None until it is asked.
@@ -122,6 +129,7 @@ class Store:
     settings: Settings
     recent: RecentWrites = field(default_factory=RecentWrites)
     dimensions: int | None = None
+    dimensions_asked_at: float = -math.inf
     is_set_up: bool = False
     indexed_dimensions: int | None = None
     vector_index: VectorIndex | None = None

@@ -522,3 +522,64 @@ def test_one_event_loop_after_another(backend: MongoStorageBackend) -> None:
         asyncio.run(backend.asave([record(id=f"r{number}")]))
         assert len(asyncio.run(backend.asearch(vector(1.0)))) == number + 1
     assert backend.count() == 3
+
+
+# Found by breaking it
+
+
+def test_a_process_that_knew_another_dimension_finds_out(make_backend: MakeBackend) -> None:
+    one, other = make_backend(), make_backend()
+    one.save([record()])
+    other.reset()
+    other.save([record(embedding=[1.0, 0.0, 0.0])])
+    with pytest.raises(DimensionMismatchError, match="3-dimensional"):
+        one.search(vector(1.0))
+    with pytest.raises(DimensionMismatchError, match="3-dimensional"):
+        one.save([record()])
+
+
+def test_a_save_takes_records_from_a_generator(backend: MongoStorageBackend) -> None:
+    with pytest.raises(DimensionMismatchError):
+        backend.save(record(embedding=[1.0] * (3 + number)) for number in range(2))  # type: ignore[arg-type]
+    backend.save(record() for _ in range(2))  # type: ignore[arg-type]
+    assert backend.count() == 2
+
+
+def test_an_update_counts_what_was_filled_into_a_default(backend: MongoStorageBackend) -> None:
+    backend.save([record(id="r1", categories=["kept"])])
+    filled = MemoryRecord(id="r1", content="a fact")
+    filled.metadata["k"] = 1
+    backend.update(filled)
+    found = backend.get_record("r1")
+    assert found is not None
+    assert (found.metadata, found.categories) == ({"k": 1}, ["kept"])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda b: b.search(vector(1.0), limit=None),
+        lambda b: b.search(vector(1.0), limit=1.5),
+        lambda b: b.search(vector(1.0), min_score=None),
+        lambda b: b.list_records(limit="3"),
+        lambda b: b.touch_records("abc"),
+        lambda b: b.wait_until_searchable("a"),
+        lambda b: b.save([{"content": "a dict"}]),
+        lambda b: b.delete(scope_prefix="  "),
+    ],
+)
+def test_arguments_of_another_type_are_refused(
+    backend: MongoStorageBackend, call: Callable[[MongoStorageBackend], Any]
+) -> None:
+    with pytest.raises(ConfigurationError):
+        call(backend)
+
+
+def test_two_faulty_records_within_a_minute_are_both_in_the_log(
+    backend: MongoStorageBackend, caplog: pytest.LogCaptureFixture
+) -> None:
+    for record_id in ("r1", "r2", "r2"):
+        with pytest.raises(InvalidRecordError):
+            backend.save([record(id=record_id, metadata={"k": object()})])
+    said = [line.getMessage() for line in caplog.records if line.levelno == logging.ERROR]
+    assert [one.split(":")[1].strip() for one in said] == ["record 'r1'", "record 'r2'"]

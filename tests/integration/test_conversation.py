@@ -444,3 +444,14 @@ def test_every_async_method_does_as_its_namesake(backend: MongoStorageBackend) -
         await backend.aclose()
 
     asyncio.run(all_of_them())
+
+
+def test_a_repeated_message_comes_back_as_it_was_stored(chat: ConversationMemory) -> None:
+    first = chat.add_turn(USER, "as stored", message_id="m1")
+    assert chat.add_turn(ASSISTANT, "another text", message_id="m1") == first
+
+
+@pytest.mark.parametrize("name", ["memories", "$x", "", "a..b"])
+def test_a_collection_that_cannot_hold_transcripts_is_refused(backend: MongoStorageBackend, name: str) -> None:
+    with pytest.raises(ConfigurationError, match="collection_name"):
+        ConversationMemory(backend, collection_name=name)

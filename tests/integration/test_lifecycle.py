@@ -6,12 +6,15 @@ import asyncio
 import copy
 import gc
 import logging
+import os
 import pickle
+import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pymongo
@@ -19,6 +22,7 @@ import pytest
 from crewai import Agent, Crew, Flow, Memory, Task
 from crewai.memory.storage.factory import set_memory_storage_factory
 from crewai.memory.types import MemoryRecord
+from pymongo.errors import ConnectionFailure
 
 from crewai_mongodb_memory import ConfigurationError, MongoStorageBackend, mongo_storage_factory
 from tests.atlas_standin import AtlasStandin
@@ -283,7 +287,9 @@ assert [os.waitpid(pid, 0)[1] for pid in children] == [0] * 8
 
 
 def python(program: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-W", "error::ResourceWarning", "-c", program]
+    # From 3.12 on Python warns of any fork of a process with threads, which is what is tried here.
+    warnings = ["-W", "error::ResourceWarning", "-W", "ignore:.*use of fork:DeprecationWarning"]
+    command = [sys.executable, *warnings, "-c", program]
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
 
 
@@ -348,3 +354,29 @@ def test_a_closed_backend_leaves_no_thread_and_no_warning(server: str, database_
     while {thread.name for thread in threading.enumerate()} - before and time.monotonic() < deadline:
         threading.Event().wait(0.05)
     assert {thread.name for thread in threading.enumerate()} - before == set()
+
+
+def test_two_users_of_one_host_are_told_apart_in_dumps() -> None:
+    factory = mongo_storage_factory(UNREACHABLE)
+    bob, eve = factory("mongodb://bob:x@h2"), factory("mongodb://eve:x@h2")
+    assert bob is not eve
+    assert factory("mongodb://h2") is None
+    assert factory("mongodb://bob:x@h2") is bob
+
+
+def test_event_loops_leave_nothing_behind(backend: MongoStorageBackend) -> None:
+    backend.count()
+    clients = backend._connection._held()
+    for _ in range(5):
+        asyncio.run(backend.acount())
+    assert len(clients._aclients) == len(clients._loops) == 0
+
+
+def test_when_server_and_supervisor_are_gone_the_next_call_but_one_finds_a_new_server(folder: Path) -> None:
+    with MongoStorageBackend(f"local:{folder}", serverSelectionTimeoutMS=300) as backend:
+        backend.save([record(id="r1")])
+        for name in ("supervisor.lock", "server.pid"):
+            os.kill(int((folder / name).read_text().split()[0]), signal.SIGKILL)
+        with pytest.raises(ConnectionFailure):
+            backend.count()
+        assert backend.count() == 1

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from crewai_mongodb_memory import ConfigurationError, MongoStorageBackend
-from crewai_mongodb_memory.connection import checked_connection_string, public_name
+from crewai_mongodb_memory.connection_string import checked_connection_string, public_name
 
 SECRET = "p%40ss"
 USABLE = [
     "mongodb://localhost",
     "mongodb://ann:p%40ss@host1:27017,host2:27018/db?replicaSet=rs",
     "mongodb+srv://ann:p%40ss@cluster0.example.net/?retryWrites=true",
-    "local",
-    "local:./folder",
+    "mongodb+srv://ann:p%40ss@cluster0.example.net/?srvMaxHosts=2&srvServiceName=x&w=1",
+    "local:/folder",
 ]
 UNUSABLE = [
     "",
@@ -25,6 +27,7 @@ UNUSABLE = [
     "mongodb+srv://",
     "local:",
     "mongodb",
+    "mongodb://ann:p%40ss@host/?w=0",
 ]
 
 
@@ -34,6 +37,18 @@ def test_usable_ones_are_taken_without_a_connection(connection_string: str) -> N
     with MongoStorageBackend(connection_string) as backend:
         assert "p%40ss" not in repr(backend)
         assert "ann" not in repr(backend)
+
+
+def test_a_folder_stays_what_it_is_when_the_working_directory_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CREWAI_STORAGE_DIR", raising=False)
+    monkeypatch.chdir(tmp_path)
+    assert checked_connection_string("local:./x") == f"local:{tmp_path}/x"
+    assert checked_connection_string("local") == f"local:{tmp_path}/.crewai/mongodb"
+    backend = MongoStorageBackend("local:./x")
+    monkeypatch.chdir("/")
+    assert f"local:{tmp_path}/x" in repr(backend)
 
 
 @pytest.mark.parametrize("connection_string", UNUSABLE)
@@ -67,6 +82,7 @@ def test_the_environment_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None
         ("mongodb://ann:secret@h1,h2/db?x=y", "mongodb://h1,h2"),
         ("mongodb+srv://ann:se@cret@h1?x=y", "mongodb+srv://h1"),
         ("mongodb://h1:1", "mongodb://h1:1"),
+        ("mongodb://h/?authMechanismProperties=AWS_SESSION_TOKEN:abc@SECRET", "mongodb://h"),
         ("local:./x", "local:./x"),
     ],
 )

@@ -127,3 +127,10 @@ def test_older_than_is_a_datetime() -> None:
 def test_a_literal_that_looks_like_an_operator_stays_a_literal() -> None:
     assert to_query(scope_criteria("$where"), None) == {"scope_ancestors": "/$where"}
     assert to_query(Criteria(record_ids=("$ne",)), None) == {"_id": {"$in": ["$ne"]}}
+
+
+@pytest.mark.parametrize("scope", ["  ", "//", " / / ", "/ /"])
+def test_what_an_empty_variable_leaves_of_a_path_is_no_criterion(scope: str) -> None:
+    with pytest.raises(ConfigurationError, match="reset"):
+        delete_criteria(scope_prefix=scope)
+    assert to_query(delete_criteria(scope_prefix=scope, record_ids=["1"]), None) == {"_id": {"$in": ["1"]}}

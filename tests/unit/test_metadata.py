@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime, time, timedelta, timezone
-from decimal import Decimal
+from decimal import Decimal, Inexact, localcontext
 from enum import Enum
 from typing import Any
 from uuid import UUID
@@ -176,3 +176,29 @@ def test_different_flat_metadata_has_different_tokens(value: dict[str, Any]) -> 
     for key in value:
         other = value | {key: "another value"}
         assert metadata.tokens(metadata.encode(other)) != metadata.tokens(metadata.encode(value))
+
+
+def test_an_empty_key_is_a_key() -> None:
+    assert metadata.tokens(metadata.encode({"": {"a": 1}})) == [".a=1"]
+    assert metadata.tokens(metadata.encode({"": {}})) == ["={}"]
+    assert metadata.tokens(metadata.encode({"": {"": 1}})) == [".=1"]
+
+
+def test_decimals_do_not_depend_on_the_context_of_the_caller() -> None:
+    digits = Decimal("1." + "3" * 33), Decimal("1." + "3" * 32 + "4")
+    with localcontext() as context:
+        context.prec = 6
+        context.traps[Inexact] = True
+        tokens = [metadata.tokens(metadata.encode({"k": one})) for one in digits]
+    assert tokens == [[f"k={one}"] for one in digits]
+
+
+def test_what_the_driver_takes_for_a_reference_comes_back_as_a_mapping() -> None:
+    value = {"x": {"$ref": "a", "$id": 1, "more": 2}}
+    assert metadata.decode(through_bson(metadata.encode(value))) == value
+
+
+def test_numpy_keys_and_numbers_of_no_form() -> None:
+    assert metadata.encode({np.int64(7): 1}) == {"7": 1}
+    with pytest.raises(metadata.UnstorableError, match="longdouble"):
+        metadata.encode({"k": np.longdouble(1)})

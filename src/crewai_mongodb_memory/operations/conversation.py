@@ -31,7 +31,7 @@ __all__ = ["append", "clear", "count", "recent_turns", "sessions", "turns"]
 
 OLDEST_FIRST = (("bucket_seq", 1),)
 NEWEST_FIRST = (("bucket_seq", -1),)
-TAIL = {"bucket_seq": 1, "end_turn": 1, "last_message_id": 1, "closed": 1}
+TAIL = {"bucket_seq": 1, "end_turn": 1, "last_append": 1, "closed": 1}
 
 
 def append(store: Store, thread: Thread, said: Sequence[tuple[str, str, str | None]]) -> Operation[list[Turn]]:
@@ -47,11 +47,12 @@ def append(store: Store, thread: Thread, said: Sequence[tuple[str, str, str | No
     ]
     yield from _set_up_once(store, thread)
     selection = buckets.selection(thread, store.settings.tenant)
-    pipeline = buckets.append_pipeline(thread, entries)
+    append_id = uuid4().hex
+    pipeline = buckets.append_pipeline(thread, entries, append_id)
     while True:
         try:
             tail = yield FindOneAndUpdate(thread.collection, selection, pipeline, TAIL, sort=NEWEST_FIRST)
-            if tail is not None and tail.get("last_message_id") == entries[-1].message_id:
+            if tail is not None and tail.get("last_append") == append_id:
                 return _numbered(entries, tail["end_turn"])
             if tail is not None and not tail.get("closed"):
                 return (yield from _stored(thread, selection, entries))
@@ -70,6 +71,8 @@ def append(store: Store, thread: Thread, said: Sequence[tuple[str, str, str | No
 def turns(store: Store, thread: Thread, since: datetime | None) -> Operation[list[Turn]]:
     """Return the turns of a session, oldest first; with ``since`` those said at that moment or later."""
     query: Document = _unexpired(store, buckets.selection(thread, store.settings.tenant))
+    if since is not None and not isinstance(since, datetime):
+        raise ConfigurationError(f"since has to be a datetime, not {since!r}")
     moment = None if since is None else to_utc(since)
     if moment is not None:
         query["updated_at"] = {"$gte": moment}

@@ -9,7 +9,7 @@ from crewai.memory.types import MemoryRecord, ScopeInfo
 from crewai_mongodb_memory import pipelines, scopes
 from crewai_mongodb_memory.commands import Aggregate, Count, Document, Find, Operation
 from crewai_mongodb_memory.documents import MalformedDocumentError, to_record
-from crewai_mongodb_memory.filters import Criteria, checked_id, scope_criteria, to_query
+from crewai_mongodb_memory.filters import Criteria, checked_id, checked_number, scope_criteria, to_query
 from crewai_mongodb_memory.indexes import NEWEST_FIRST
 from crewai_mongodb_memory.store import Store
 
@@ -35,6 +35,7 @@ def get_record(store: Store, record_id: str) -> Operation[MemoryRecord | None]:
 
 def list_records(store: Store, scope_prefix: str | None, limit: int, offset: int) -> Operation[list[MemoryRecord]]:
     criteria = scope_criteria(scope_prefix)
+    limit, offset = checked_number(limit, "limit"), checked_number(offset, "offset")
     if limit <= 0 or offset < 0:
         return []
     documents = yield Find(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from crewai_mongodb_memory import vectors
 from crewai_mongodb_memory.commands import Document, Find, Operation
 from crewai_mongodb_memory.errors import ConfigurationError, ExactSearchTooLargeError
-from crewai_mongodb_memory.filters import Criteria, search_criteria, to_query
+from crewai_mongodb_memory.filters import Criteria, checked_number, search_criteria, to_query
 from crewai_mongodb_memory.operations.read import WITHOUT_EMBEDDING, readable_records
 from crewai_mongodb_memory.operations.setup import check_dimensions
 from crewai_mongodb_memory.operations.vector_search import search_by_index
@@ -36,9 +37,10 @@ def search(
 ) -> Operation[Hits]:
     """Find the records nearest to a query embedding, through the vector index or exactly."""
     criteria = search_criteria(scope_prefix, categories, metadata_filter)
+    limit = checked_number(limit, "limit")
     query = _checked_query(query_embedding)
-    if not min_score == min_score:
-        raise ConfigurationError("min_score is not a number")
+    if isinstance(min_score, bool) or not isinstance(min_score, (int, float)) or math.isnan(min_score):
+        raise ConfigurationError(f"min_score has to be a number, not {min_score!r}")
     if query.size:
         yield from check_dimensions(store, query.size)
     if limit <= 0 or vectors.is_zero(query) or store.dimensions is None:
@@ -70,6 +72,9 @@ def _exact(
         limit=store.settings.exact_limit + 1,
         consume=candidates.take,
     )
+    if candidates.are_all_of_other_dimensions and store.settings.dimensions is None:
+        store.dimensions = None  # another process may have begun the store anew, with another embedder
+        yield from check_dimensions(store, query.size)
     scores = dict(candidates.ranking.best())
     if not scores:
         return []
@@ -86,7 +91,11 @@ class _Candidates:
         self.ranking = ranking
         self._store = store
         self._dimensions = query.size
-        self._taken = 0
+        self._taken = self._fitting = self._others = 0
+
+    @property
+    def are_all_of_other_dimensions(self) -> bool:
+        return bool(self._others) and not self._fitting
 
     def take(self, documents: list[Document]) -> None:
         self._taken += len(documents)
@@ -102,7 +111,9 @@ class _Candidates:
             for record_id, vector in rows
             if vector is not None and self._fits(vector) and isinstance(record_id, str)
         ]
-        if any(vector is not None and vector.size != self._dimensions for _, vector in rows):
+        others = sum(vector is not None and vector.size != self._dimensions for _, vector in rows)
+        self._fitting, self._others = self._fitting + len(fitting), self._others + others
+        if others:
             self._store.notices.warn(
                 "mixed dimensions",
                 f"{self._store.settings.collection!r} holds embeddings of other than {self._dimensions} dimensions; "

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from crewai_mongodb_memory import routing, vectors
 from crewai_mongodb_memory.commands import BuildInfo, Count, Document, Find, Operation, Pause, VectorSearch
 from crewai_mongodb_memory.errors import ConfigurationError, VectorIndexNotReadyError
-from crewai_mongodb_memory.filters import Criteria, checked_id, to_query
+from crewai_mongodb_memory.filters import Criteria, checked_ids, to_query
 from crewai_mongodb_memory.operations.index_state import learn_index
 from crewai_mongodb_memory.operations.setup import stored_dimensions
 from crewai_mongodb_memory.pipelines import MOST_CANDIDATES, SCORE, vector_search
@@ -110,7 +110,7 @@ def wait_until_searchable(store: Store, record_ids: Sequence[str], timeout: floa
 
 
 def _searched_fields(store: Store, record_ids: Sequence[str]) -> Operation[dict[str, Document]]:
-    ids = tuple(dict.fromkeys(checked_id(record_id) for record_id in record_ids))
+    ids = checked_ids(record_ids)
     selection = to_query(Criteria(record_ids=ids), store.settings.tenant)
     documents = yield Find(store.settings.collection, selection, dict.fromkeys((*FILTER_PATHS, "embedding"), 1))
     found = {document["_id"]: document for document in documents}

@@ -22,8 +22,8 @@ from crewai_mongodb_memory.commands import (
     UpdateOneDocument,
 )
 from crewai_mongodb_memory.documents import checked_embedding, to_document, to_fields
-from crewai_mongodb_memory.errors import DimensionMismatchError, InvalidRecordError
-from crewai_mongodb_memory.filters import Criteria, checked_id, delete_criteria, scope_criteria, to_query
+from crewai_mongodb_memory.errors import ConfigurationError, DimensionMismatchError, InvalidRecordError
+from crewai_mongodb_memory.filters import Criteria, checked_id, checked_ids, delete_criteria, scope_criteria, to_query
 from crewai_mongodb_memory.operations.setup import check_dimensions, set_up_once
 from crewai_mongodb_memory.store import Store
 from crewai_mongodb_memory.times import to_utc
@@ -45,6 +45,7 @@ def save(store: Store, records: Sequence[MemoryRecord]) -> Operation[None]:
             (nothing of that tenant's was changed; the records before it are stored).
         DimensionMismatchError: an embedding does not fit the store, or two of this save differ.
     """
+    records = [_checked_record(record) for record in records]
     if not records:
         return
     settings = store.settings
@@ -68,7 +69,10 @@ def update(store: Store, record: MemoryRecord) -> Operation[None]:
         InvalidRecordError: a field cannot be stored; nothing was written.
         DimensionMismatchError: the embedding does not fit the store.
     """
-    given = record.model_fields_set | ({"embedding"} if record.embedding is not None else set())
+    _checked_record(record)
+    # A default that was filled in afterwards, such as metadata, is given as well.
+    filled = {name for name in ("metadata", "categories", "source", "private") if getattr(record, name)}
+    given = record.model_fields_set | filled | ({"embedding"} if record.embedding is not None else set())
     changes = to_fields(record, given - {"id"}, store.settings.vector_format)
     embedding = checked_embedding(record)
     if embedding is not None:
@@ -82,8 +86,7 @@ def update(store: Store, record: MemoryRecord) -> Operation[None]:
 
 def touch_records(store: Store, record_ids: Sequence[str]) -> Operation[None]:
     """Set ``last_accessed`` of the records with these ids to now; unknown ids are passed over."""
-    ids = dict.fromkeys(checked_id(record_id) for record_id in record_ids)
-    for some in _slices(tuple(ids)):
+    for some in _slices(checked_ids(record_ids)):
         selection = to_query(Criteria(record_ids=some), store.settings.tenant)
         yield UpdateMany(store.settings.collection, selection, {"$set": {"last_accessed": to_utc(store.now())}})
 
@@ -141,6 +144,12 @@ def _delete_queries(criteria: Criteria, tenant: str | None) -> list[Document]:
 def _slices(ids: tuple[str, ...]) -> list[tuple[str, ...]]:
     remaining = iter(ids)
     return list(iter(lambda: tuple(islice(remaining, IDS_AT_A_TIME)), ()))
+
+
+def _checked_record(record: MemoryRecord) -> MemoryRecord:
+    if not isinstance(record, MemoryRecord):
+        raise ConfigurationError(f"a record has to be a MemoryRecord, not {type(record).__name__}")
+    return record
 
 
 def _upsert(document: Document, tenant: str | None) -> UpdateOne:

@@ -20,9 +20,11 @@ __all__ = [
     "SESSION_INDEX",
     "Entry",
     "Session",
+    "Tail",
     "Thread",
     "Turn",
     "append_pipeline",
+    "append_to_tail",
     "checked_entry",
     "first_bucket",
     "next_bucket",
@@ -98,6 +100,25 @@ class Thread:
             )
 
 
+@dataclass(frozen=True)
+class Tail:
+    """The newest bucket of a session as this writer last left it."""
+
+    bucket_seq: int
+    end_turn: int
+    turn_count: int
+    bytes: int
+
+    def takes(self, thread: Thread, entries: Sequence[Entry]) -> bool:
+        size = sum(entry.size for entry in entries)
+        return self.turn_count + len(entries) <= thread.bucket_size and self.bytes + size <= MOST_BUCKET_BYTES
+
+    def after(self, entries: Sequence[Entry]) -> Tail:
+        size = sum(entry.size for entry in entries)
+        count = len(entries)
+        return Tail(self.bucket_seq, self.end_turn + count, self.turn_count + count, self.bytes + size)
+
+
 def checked_entry(thread: Thread, role: str, content: str, message_id: str, ts: datetime) -> Entry:
     """Return a turn that can be stored.
 
@@ -164,6 +185,35 @@ def append_pipeline(thread: Thread, entries: Sequence[Entry], append_id: str) ->
     conditional = {name: {"$cond": [takes, value, _kept(name)]} for name, value in changes.items()}
     closed = {"$cond": [{"$or": [is_known, fits]}, {"$ifNull": ["$closed", False]}, True]}
     return [{"$set": {**conditional, "closed": closed}}]
+
+
+def append_to_tail(
+    thread: Thread, tenant: str | None, tail: Tail, entries: Sequence[Entry]
+) -> tuple[Document, Document]:
+    """Return query and update that append turns if nobody has touched the newest bucket since this writer did.
+
+    This is the usual case, and much cheaper than :func:`append_pipeline`.
+    """
+    now = entries[-1].ts
+    query = {
+        **selection(thread, tenant),
+        "bucket_seq": tail.bucket_seq,
+        "end_turn": tail.end_turn,
+        "closed": False,
+        "expires_at": {"$not": {"$lte": now}},
+        "turns.message_id": {"$nin": [entry.message_id for entry in entries]},
+    }
+    elements = [_element(entry, number, literal=False) for number, entry in enumerate(entries, start=tail.end_turn + 1)]
+    update = {
+        "$push": {"turns": {"$each": elements}},
+        "$inc": {"turn_count": len(entries), "end_turn": len(entries), "bytes": sum(entry.size for entry in entries)},
+        "$max": {"updated_at": now},
+        "$set": {
+            "last_append": entries[-1].message_id,
+            **({} if thread.retention is None else {"expires_at": now + thread.retention}),
+        },
+    }
+    return query, update
 
 
 def first_bucket(thread: Thread, tenant: str | None, entries: Sequence[Entry]) -> Document:

@@ -57,6 +57,7 @@ class ConversationMemory:
         self._backend = backend
         self._thread = Thread(session_id, collection_name, bucket_size, retention)
         self._max_turns = max_turns
+        self._last = conversation.LastAppend()
 
     def __repr__(self) -> str:
         return f"ConversationMemory({self._backend!r}, session_id={self._thread.session_id!r})"
@@ -72,12 +73,12 @@ class ConversationMemory:
         Raises:
             InvalidRecordError: the content is not text, or over 15 MB.
         """
-        return self._backend._run(conversation.append, self._thread, [(role, content, message_id)])[0]
+        return self._backend._run(conversation.append, self._thread, self._last, [(role, content, message_id)])[0]
 
     def add_exchange(self, user_message: str, assistant_message: str) -> tuple[Turn, Turn]:
         """Append what the user said and what the assistant answered, both or neither, one right after the other."""
         user, assistant = self._backend._run(
-            conversation.append, self._thread, _exchange(user_message, assistant_message)
+            conversation.append, self._thread, self._last, _exchange(user_message, assistant_message)
         )
         return user, assistant
 
@@ -111,12 +112,14 @@ class ConversationMemory:
 
     async def aadd_turn(self, role: str, content: str, *, message_id: str | None = None) -> Turn:
         """Same as :meth:`add_turn`."""
-        return (await self._backend._arun(conversation.append, self._thread, [(role, content, message_id)]))[0]
+        return (
+            await self._backend._arun(conversation.append, self._thread, self._last, [(role, content, message_id)])
+        )[0]
 
     async def aadd_exchange(self, user_message: str, assistant_message: str) -> tuple[Turn, Turn]:
         """Same as :meth:`add_exchange`."""
         said = _exchange(user_message, assistant_message)
-        user, assistant = await self._backend._arun(conversation.append, self._thread, said)
+        user, assistant = await self._backend._arun(conversation.append, self._thread, self._last, said)
         return user, assistant
 
     async def aturns(self, *, since: datetime | None = None) -> list[Turn]:

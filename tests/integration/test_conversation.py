@@ -173,7 +173,7 @@ def test_appends_with_lost_replies_are_repeated_without_doubling(
     chat = ConversationMemory(backend, bucket_size=bucket_size)
     chat.add_turn(USER, "first", message_id="m0")
     for number in range(1, 8):
-        command = ("findAndModify", "insert")[number % 2]
+        command = ("findAndModify", "insert", "update")[number % 3]
         atlas.cut_connection_next(command, when=("before", "after")[number // 2 % 2])
         while True:
             try:
@@ -295,12 +295,14 @@ class Commands(monitoring.CommandListener):
 def test_each_call_is_so_many_round_trips(make_backend: MakeBackend) -> None:
     commands = Commands()
     chat = ConversationMemory(make_backend(event_listeners=[commands]), bucket_size=4)
+    other = ConversationMemory(chat._backend, bucket_size=4)
     for number in range(4):
         chat.add_turn(USER, str(number))
     calls: list[tuple[Callable[[], Any], list[str]]] = [
         (lambda: chat.add_turn(USER, "4"), ["findAndModify", "insert"]),
-        (lambda: chat.add_turn(USER, "5"), ["findAndModify"]),
-        (lambda: chat.add_exchange("6", "7"), ["findAndModify"]),
+        (lambda: chat.add_turn(USER, "5"), ["update"]),
+        (lambda: other.add_turn(USER, "6"), ["findAndModify"]),
+        (lambda: chat.add_turn(USER, "7"), ["update", "findAndModify"]),
         (lambda: chat.add_turn(USER, "8"), ["findAndModify", "insert"]),
         (lambda: chat.recent_turns(1), ["find"]),
         (lambda: chat.recent_turns(6), ["find", "aggregate"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import uuid4
@@ -11,7 +12,7 @@ from pymongo import IndexModel
 from pymongo.errors import DuplicateKeyError
 
 from crewai_mongodb_memory import buckets
-from crewai_mongodb_memory.buckets import Entry, Session, Thread, Turn
+from crewai_mongodb_memory.buckets import Entry, Session, Tail, Thread, Turn
 from crewai_mongodb_memory.commands import (
     Aggregate,
     CreateIndexes,
@@ -22,22 +23,33 @@ from crewai_mongodb_memory.commands import (
     InsertOne,
     ListIndexes,
     Operation,
+    UpdateOneDocument,
 )
 from crewai_mongodb_memory.errors import ConfigurationError
 from crewai_mongodb_memory.store import Store
 from crewai_mongodb_memory.times import to_utc
 
-__all__ = ["append", "clear", "count", "recent_turns", "sessions", "turns"]
+__all__ = ["LastAppend", "append", "clear", "count", "recent_turns", "sessions", "turns"]
 
 OLDEST_FIRST = (("bucket_seq", 1),)
 NEWEST_FIRST = (("bucket_seq", -1),)
-TAIL = {"bucket_seq": 1, "end_turn": 1, "last_append": 1, "closed": 1}
+TAIL = dict.fromkeys(("bucket_seq", "end_turn", "turn_count", "bytes", "last_append", "closed"), 1)
 
 
-def append(store: Store, thread: Thread, said: Sequence[tuple[str, str, str | None]]) -> Operation[list[Turn]]:
+@dataclass
+class LastAppend:
+    """What a writer remembers of its last append, to find the place of the next one without looking."""
+
+    tail: Tail | None = None
+
+
+def append(
+    store: Store, thread: Thread, last: LastAppend, said: Sequence[tuple[str, str, str | None]]
+) -> Operation[list[Turn]]:
     """Append turns together, and return them with their numbers; those that are there already are returned as stored.
 
     Args:
+        last: of this writer; it is brought up to date.
         said: role, content and message id of each; without an id the turn gets one of its own.
     """
     now = to_utc(store.now())
@@ -46,26 +58,50 @@ def append(store: Store, thread: Thread, said: Sequence[tuple[str, str, str | No
         for role, content, message_id in said
     ]
     yield from _set_up_once(store, thread)
+    tail, last.tail = last.tail, None
+    try:
+        if tail is not None and tail.takes(thread, entries):
+            query, update = buckets.append_to_tail(thread, store.settings.tenant, tail, entries)
+            result = yield UpdateOneDocument(thread.collection, query, update)
+            if result.matched_count:
+                last.tail = tail.after(entries)
+                return _numbered(entries, last.tail.end_turn)
+        last.tail = yield from _append_anywhere(store, thread, entries)
+    except DuplicateKeyError as error:
+        if "turns.message_id" not in str(error):
+            raise
+    if last.tail is None:
+        return (yield from _stored(thread, buckets.selection(thread, store.settings.tenant), entries))
+    return _numbered(entries, last.tail.end_turn)
+
+
+def _append_anywhere(store: Store, thread: Thread, entries: Sequence[Entry]) -> Operation[Tail | None]:
+    """Append to whatever is the newest bucket now, or begin the next; None if a message is there already."""
     selection = buckets.selection(thread, store.settings.tenant)
     append_id = uuid4().hex
     pipeline = buckets.append_pipeline(thread, entries, append_id)
     while True:
+        newest = yield FindOneAndUpdate(thread.collection, selection, pipeline, TAIL, sort=NEWEST_FIRST)
+        if newest is not None and newest.get("last_append") == append_id:
+            return _tail(newest)
+        if newest is not None and not newest.get("closed"):
+            return None
+        if newest is None:
+            bucket = buckets.first_bucket(thread, store.settings.tenant, entries)
+        else:
+            bucket = buckets.next_bucket(thread, store.settings.tenant, entries, newest)
         try:
-            tail = yield FindOneAndUpdate(thread.collection, selection, pipeline, TAIL, sort=NEWEST_FIRST)
-            if tail is not None and tail.get("last_append") == append_id:
-                return _numbered(entries, tail["end_turn"])
-            if tail is not None and not tail.get("closed"):
-                return (yield from _stored(thread, selection, entries))
-            if tail is None:
-                bucket = buckets.first_bucket(thread, store.settings.tenant, entries)
-            else:
-                bucket = buckets.next_bucket(thread, store.settings.tenant, entries, tail)
             yield InsertOne(thread.collection, bucket)
-            return _numbered(entries, bucket["end_turn"])
         except DuplicateKeyError as error:
             if "turns.message_id" in str(error):
-                return (yield from _stored(thread, selection, entries))
+                return None
             # Another writer has begun this bucket: append to that.
+        else:
+            return _tail(bucket)
+
+
+def _tail(bucket: Document) -> Tail:
+    return Tail(bucket["bucket_seq"], bucket["end_turn"], bucket["turn_count"], bucket["bytes"])
 
 
 def turns(store: Store, thread: Thread, since: datetime | None) -> Operation[list[Turn]]:

@@ -286,15 +286,15 @@ class MongoStorageBackend(AsyncMethods, SharedByCopies):
     def _run(
         self, operation: Callable[Concatenate[Store, P], Operation[T]], *arguments: P.args, **options: P.kwargs
     ) -> T:
-        with self._connection.kept_up(), self._store.notices.of_errors():
-            return driver.run(operation(self._store, *arguments, **options), self._connection.collection)
+        with self._store.notices.of_errors(), self._connection.collections() as collections:
+            return driver.run(operation(self._store, *arguments, **options), collections)
 
     async def _arun(
         self, operation: Callable[Concatenate[Store, P], Operation[T]], *arguments: P.args, **options: P.kwargs
     ) -> T:
-        with self._connection.kept_up(), self._store.notices.of_errors():
-            collections = await self._connection.acollections()
-            return await driver.arun(operation(self._store, *arguments, **options), collections)
+        with self._store.notices.of_errors():
+            async with self._connection.acollections() as collections:
+                return await driver.arun(operation(self._store, *arguments, **options), collections)
 
 
 ARGUMENTS = frozenset(inspect.signature(MongoStorageBackend.__init__).parameters) - {"self", "client_options"}

@@ -11,8 +11,8 @@ import asyncio
 import atexit
 import os
 import threading
-from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
@@ -59,13 +59,32 @@ class Connection:
         """Return a ``Collection`` of the synchronous client."""
         return _collection(self._held().client(), self._database_name, name)
 
-    async def acollections(self) -> Any:
-        """Return a function from names to ``AsyncCollection`` of the running loop's client."""
-        clients = self._held()
-        if is_local(self._connection_string):
-            await asyncio.to_thread(clients.uri)
-        client = await clients.aclient()
-        return lambda name: _collection(client, self._database_name, name)
+    @contextmanager
+    def collections(self) -> Iterator[Callable[[str], Any]]:
+        """Give a function from names to ``Collection``, and keep the client open as long as it is in use."""
+        clients = self._hold()
+        try:
+            yield lambda name: _collection(clients.client(), self._database_name, name)
+        except ConnectionFailure:
+            self._renew_local(clients)
+            raise
+        finally:
+            clients.give_back()
+
+    @asynccontextmanager
+    async def acollections(self) -> AsyncIterator[Callable[[str], Any]]:
+        """Same as :meth:`collections`, for ``AsyncCollection`` of the running loop's client."""
+        clients = self._hold()
+        try:
+            if is_local(self._connection_string):
+                await asyncio.to_thread(clients.uri)
+            client = await clients.aclient()
+            yield lambda name: _collection(client, self._database_name, name)
+        except ConnectionFailure:
+            self._renew_local(clients)
+            raise
+        finally:
+            clients.give_back()
 
     def close(self) -> None:
         """Give the clients back; a later use takes them again. Closing twice is fine."""
@@ -83,25 +102,31 @@ class Connection:
             if not clients.is_held:
                 await clients.aclose_here()
 
-    @contextmanager
-    def kept_up(self) -> Iterator[None]:
+    def _renew_local(self, clients: _Clients) -> None:
         """After a lost connection, let the next use look for the embedded server again, and start it if it is gone."""
-        try:
-            yield
-        except ConnectionFailure:
-            if is_local(self._connection_string):
-                with self._lock:
-                    clients, self._clients = self._clients, None
-                if clients is not None:
-                    clients.forget()
-                    clients.give_back()
-            raise
+        if not is_local(self._connection_string):
+            return
+        with self._lock:
+            is_current = self._clients is clients
+            if is_current:
+                self._clients = None
+        if is_current:
+            clients.forget()
+            clients.give_back()
 
     def _held(self) -> _Clients:
         with self._lock:
-            if self._clients is None or self._clients.process != os.getpid():
-                self._clients = _Clients.take(self._connection_string, self._options)
-            return self._clients
+            return self._own()
+
+    def _hold(self) -> _Clients:
+        """Hold the clients once more, for one operation: whoever closes meanwhile does not cut it off."""
+        with self._lock:
+            return self._own().hold()
+
+    def _own(self) -> _Clients:
+        if self._clients is None or self._clients.process != os.getpid():
+            self._clients = _Clients.take(self._connection_string, self._options)
+        return self._clients
 
 
 def _collection(client: Any, database_name: str, name: str) -> Any:
@@ -148,14 +173,22 @@ class _Clients:
             self._holders -= 1
             if self._holders:
                 return
-        self.forget()
+            self._unshare()
         self.close()
+
+    def hold(self) -> _Clients:
+        with _Clients._sharing:
+            self._holders += 1
+            return self
 
     def forget(self) -> None:
         """Share these clients with nobody who does not hold them yet."""
         with _Clients._sharing:
-            for key in [key for key, clients in _Clients._shared.items() if clients is self]:
-                del _Clients._shared[key]
+            self._unshare()
+
+    def _unshare(self) -> None:
+        for key in [key for key, clients in _Clients._shared.items() if clients is self]:
+            del _Clients._shared[key]
 
     def close(self) -> None:
         with self._lock:

@@ -20,8 +20,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from crewai import Crew, Memory
+from crewai import Crew, Flow, Memory
+from crewai.events.base_events import BaseEvent
 from crewai.events.event_bus import crewai_event_bus
+from crewai.events.types.flow_events import FlowCreatedEvent
+from crewai.events.types.memory_events import MemorySaveStartedEvent
 from crewai.memory.analyze import MemoryAnalysis
 from crewai.memory.storage.factory import set_memory_storage_factory
 from crewai.state.checkpoint_config import CheckpointConfig
@@ -65,31 +68,53 @@ def memory_on(storage: Any, llm: ScriptedLLM | None = None) -> Memory:
 # Forks
 
 
+def a_crew_built_before_a_fork(backend: MongoStorageBackend) -> bool:
+    built = crew(memory=memory_on(backend))
+    return each_of_three_children(built.kickoff, PATIENCE)
+
+
+def a_flow_built_before_a_fork(backend: MongoStorageBackend) -> bool:
+    flows: list[Any] = []
+    four_times(lambda: flows.append(Flow(memory=memory_on(backend))), FlowCreatedEvent)
+    return each_of_three_children(lambda: flows[0].remember("In the child"), HANG)
+
+
 def a_memory_used_before_a_fork(backend: MongoStorageBackend) -> bool:
     memory = memory_on(backend)
     memory.remember("Before the fork")
-    return remembers_in_children(lambda: memory, HANG)
+    return each_of_three_children(lambda: memory.remember("In the child"), HANG)
 
 
 def a_memory_made_after_a_fork_where_another_was_used_before(backend: MongoStorageBackend) -> bool:
-    with concurrent.futures.ThreadPoolExecutor(4) as threads:
-        list(threads.map(memory_on(backend).remember, ["One", "Two", "Three", "Four"]))
-    return remembers_in_children(lambda: memory_on(backend), HANG)
+    four_times(lambda: memory_on(backend).remember("Before the fork"), MemorySaveStartedEvent)
+    return each_of_three_children(lambda: memory_on(backend).remember("In the child"), HANG)
 
 
-def a_memory_made_after_a_fork_where_none_was_used_before(backend: MongoStorageBackend) -> bool:
-    backend.count()
-    return remembers_in_children(lambda: memory_on(backend), PATIENCE)
+def four_times(work: Callable[[], object], event: type[BaseEvent]) -> None:
+    """Work with handlers of its event so slow that the event bus starts four threads, as it does in a busy process."""
+    together = threading.Barrier(4)
+    with crewai_event_bus.scoped_handlers():
+
+        @crewai_event_bus.on(event)
+        def wait_for_the_others(_: Any, __: BaseEvent) -> None:
+            together.wait(PATIENCE)
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        crewai_event_bus.flush()
 
 
-def remembers_in_children(memory: Callable[[], Memory], seconds: int) -> bool:
-    """Tell whether each of three forked children remembers something in time."""
+def each_of_three_children(work: Callable[[], object], seconds: int) -> bool:
+    """Tell whether three forked children all end their work in time."""
     children = []
     for _ in range(3):
         child = os.fork()
         if child == 0:
             signal.alarm(seconds)
-            memory().remember("In the child")
+            work()
             os._exit(0)
         children.append(child)
     return [os.waitpid(child, 0)[1] for child in children] == [0, 0, 0]
@@ -104,6 +129,11 @@ def wait_for_the_exit(_: str) -> MemoryAnalysis:
     while not concurrent.futures.thread._shutdown and time.monotonic() < deadline:
         threading.Event().wait(0.01)
     return MemoryAnalysis(suggested_scope="/notes", categories=["note"], importance=0.5)
+
+
+def an_exit_right_after_a_crews_kickoff(backend: MongoStorageBackend) -> bool:
+    crew(memory=memory_on(backend)).kickoff()
+    return True
 
 
 def an_exit_right_after_remember_many(backend: MongoStorageBackend) -> bool:
@@ -152,9 +182,11 @@ def a_remember_without_a_word_on_tracing(backend: MongoStorageBackend) -> bool:
 
 
 PROBES: list[Probe] = [
+    a_crew_built_before_a_fork,
+    a_flow_built_before_a_fork,
     a_memory_used_before_a_fork,
     a_memory_made_after_a_fork_where_another_was_used_before,
-    a_memory_made_after_a_fork_where_none_was_used_before,
+    an_exit_right_after_a_crews_kickoff,
     an_exit_right_after_remember_many,
     an_exit_right_after_an_agents_kickoff,
     a_checkpoint_after_a_task,

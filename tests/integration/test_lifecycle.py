@@ -133,7 +133,8 @@ def test_closing_an_event_loop_closes_its_client(backend: MongoStorageBackend) -
 
     async def use() -> None:
         await backend.acount()
-        clients.append((await backend._connection.acollections())("memories").database.client)
+        async with backend._connection.acollections() as collections:
+            clients.append(collections("memories").database.client)
 
     asyncio.run(use())
     asyncio.run(use())
@@ -380,3 +381,25 @@ def test_when_server_and_supervisor_are_gone_the_next_call_but_one_finds_a_new_s
         with pytest.raises(ConnectionFailure):
             backend.count()
         assert backend.count() == 1
+
+
+def test_closing_one_memory_cuts_off_no_other_in_the_middle_of_its_saves(make_backend: MakeBackend) -> None:
+    backend = make_backend()
+    errors: list[Exception] = []
+
+    def save(name: str) -> None:
+        try:
+            for number in range(20):
+                backend.save([record(id=f"{name}-{number}")])
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=save, args=(name,)) for name in "ab"]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        backend.close()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert backend.count() == 40

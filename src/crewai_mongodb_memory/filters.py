@@ -129,7 +129,8 @@ def to_query(criteria: Criteria, tenant: str | None) -> dict[str, Any]:
     if tenant is not None:
         query["tenant"] = tenant
     if criteria.record_ids is not None:
-        query["_id"] = {"$in": list(criteria.record_ids)}
+        ids = list(criteria.record_ids)
+        query["_id"] = ids[0] if len(ids) == 1 else {"$in": ids}
     if criteria.scope != scopes.ROOT:
         query["scope_ancestors"] = criteria.scope
     if criteria.categories is not None:

@@ -117,7 +117,6 @@ class Store:
     Attributes:
         recent: what this process wrote lately.
         dimensions: of the embeddings in it; None until it is known.
-        dimensions_asked_at: when that was learned, on ``clock``.
         is_set_up: its B-tree indexes were looked after by this process.
         indexed_dimensions: those that this process has looked after the vector index for.
         vector_index: as the server last told of it; None until it is asked.
@@ -129,7 +128,6 @@ class Store:
     settings: Settings
     recent: RecentWrites = field(default_factory=RecentWrites)
     dimensions: int | None = None
-    dimensions_asked_at: float = -math.inf
     is_set_up: bool = False
     indexed_dimensions: int | None = None
     vector_index: VectorIndex | None = None

@@ -50,7 +50,7 @@ DELETES: list[tuple[dict[str, Any], dict[str, Any]]] = [
         {"older_than": CUT.replace(tzinfo=timezone(timedelta(hours=2)))},
         {"created_at": {"$lt": CUT - timedelta(hours=2)}},
     ),
-    ({"record_ids": ["1"], "scope_prefix": "/a"}, {"_id": {"$in": ["1"]}, "scope_ancestors": "/a"}),
+    ({"record_ids": ["1"], "scope_prefix": "/a"}, {"_id": "1", "scope_ancestors": "/a"}),
     (
         {"metadata_filter": {"k": 1}, "categories": ["c"]},
         {"metadata_tokens": {"$all": ["k=1"]}, "categories": {"$in": ["c"]}},
@@ -126,11 +126,11 @@ def test_older_than_is_a_datetime() -> None:
 
 def test_a_literal_that_looks_like_an_operator_stays_a_literal() -> None:
     assert to_query(scope_criteria("$where"), None) == {"scope_ancestors": "/$where"}
-    assert to_query(Criteria(record_ids=("$ne",)), None) == {"_id": {"$in": ["$ne"]}}
+    assert to_query(Criteria(record_ids=("$ne",)), None) == {"_id": "$ne"}
 
 
 @pytest.mark.parametrize("scope", ["  ", "//", " / / ", "/ /"])
 def test_what_an_empty_variable_leaves_of_a_path_is_no_criterion(scope: str) -> None:
     with pytest.raises(ConfigurationError, match="reset"):
         delete_criteria(scope_prefix=scope)
-    assert to_query(delete_criteria(scope_prefix=scope, record_ids=["1"]), None) == {"_id": {"$in": ["1"]}}
+    assert to_query(delete_criteria(scope_prefix=scope, record_ids=["1"]), None) == {"_id": "1"}

@@ -18,7 +18,7 @@ from crewai_mongodb_memory.commands import (
 )
 from crewai_mongodb_memory.errors import DimensionMismatchError
 from crewai_mongodb_memory.indexes import Index, IndexPlan
-from crewai_mongodb_memory.operations.index_state import ASK_AGAIN_AFTER, is_starting, known_index, learn_index
+from crewai_mongodb_memory.operations.index_state import is_starting, known_index, learn_index
 from crewai_mongodb_memory.store import Store
 from crewai_mongodb_memory.vector_index import Step, VectorIndex, definition_document, next_step
 
@@ -119,12 +119,10 @@ def check_dimensions(store: Store, dimensions: int) -> Operation[None]:
         DimensionMismatchError: it does not fit. What was learned before is asked again first: another process may
             have emptied the store and begun with another embedder.
     """
-    is_fresh = store.clock() - store.dimensions_asked_at < ASK_AGAIN_AFTER
-    if store.dimensions == dimensions and (is_fresh or store.settings.dimensions is not None):
+    if store.dimensions == dimensions:
         return
     if store.settings.dimensions is None:
         store.dimensions = yield from stored_dimensions(store)
-        store.dimensions_asked_at = store.clock()
     if store.dimensions not in (None, dimensions):
         raise DimensionMismatchError(store.dimensions, dimensions)
 

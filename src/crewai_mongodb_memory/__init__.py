@@ -5,6 +5,7 @@
 MongoStorageBackend('mongodb://localhost', database_name='crewai_memory', collection_name='memories')
 """
 
+from crewai_mongodb_memory import flows
 from crewai_mongodb_memory.backend import MongoStorageBackend
 from crewai_mongodb_memory.buckets import Session, Turn
 from crewai_mongodb_memory.conversation import ASSISTANT, USER, ConversationMemory
@@ -52,3 +53,5 @@ __all__ = [
 ]
 
 __version__ = "0.2.0"
+
+flows.build_flows()  # an import has a lock

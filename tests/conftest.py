@@ -9,7 +9,7 @@ os.environ["CREWAI_TRACING_ENABLED"] = "false"
 os.environ["CREWAI_DISABLE_TELEMETRY"] = "true"
 os.environ["OTEL_SDK_DISABLED"] = "true"
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -19,8 +19,7 @@ import pytest
 from crewai_mongodb_memory import MongoStorageBackend
 from crewai_mongodb_memory.local_server import LocalServer
 from tests.atlas_standin import AtlasStandin
-
-MakeBackend = Callable[..., MongoStorageBackend]
+from tests.stores import MakeBackend
 
 REAL_ATLAS = os.environ.get("MONGODB_ATLAS_URI")
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from crewai import Agent, Crew, Task
+from crewai import Agent, Crew, Memory, Task
 
 from crewai_mongodb_memory import MongoStorageBackend
 from tests.scripted import ScriptedLLM
+
+MakeMemory = Callable[..., Memory]
 
 LAUNCH = "The launch is on Thursday"
 QUESTION = "When is the launch?"

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from crewai.memory.types import MemoryRecord
 
-from crewai_mongodb_memory import MongoStorageBackend
 from tests.atlas_standin import AtlasStandin
 from tests.contract.storage_contract import StorageContract
-
-MakeBackend = Callable[..., MongoStorageBackend]
+from tests.stores import MakeBackend
 
 
 class TestVectorIndex(StorageContract):

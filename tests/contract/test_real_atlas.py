@@ -6,15 +6,13 @@ Its tests are there when ``MONGODB_ATLAS_URI`` says where, such as ``mongodb://l
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from crewai_mongodb_memory import MongoStorageBackend
 from tests.contract.storage_contract import DIMENSIONS, StorageContract
-
-MakeBackend = Callable[..., MongoStorageBackend]
+from tests.stores import MakeBackend, collection_of
 
 if os.environ.get("MONGODB_ATLAS_URI"):
 
@@ -30,5 +28,5 @@ if os.environ.get("MONGODB_ATLAS_URI"):
             )
             backend.ensure_indexes()
             yield backend
-            database = backend._connection.collection("memories").database
+            database = collection_of(backend).database
             database.client.drop_database(database.name)

@@ -11,14 +11,34 @@ from crewai.memory.storage.factory import set_memory_storage_factory
 
 from crewai_mongodb_memory import MongoStorageBackend, mongo_storage_factory
 from tests.scripted import ScriptedLLM, embed_words
-
-MakeMemory = Callable[..., Memory]
+from tests.stores import Clock, MakeBackend
+from tests.team import MakeMemory
 
 
 @pytest.fixture(autouse=True)
 def _outside_the_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """CrewAI keeps the outputs of each crew's tasks in a database of its own, in the user's home folder."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path_factory.getbasetemp() / "crewai"))
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The time that passes for the backends of ``make``, and in the pauses of all operations."""
+    clock = Clock()
+    monkeypatch.setattr("crewai_mongodb_memory.driver.time", clock)
+    return clock
+
+
+@pytest.fixture
+def make(make_atlas_backend: MakeBackend, clock: Clock) -> MakeBackend:
+    """Makes backends on the stand-in that tell the time by ``clock``."""
+
+    def made(**arguments: Any) -> MongoStorageBackend:
+        backend = make_atlas_backend(**arguments)
+        backend._store.clock = clock
+        return backend
+
+    return made
 
 
 @pytest.fixture

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 from crewai.memory.types import MemoryRecord
 from pymongo.errors import OperationFailure
-from pymongo.operations import SearchIndexModel
 
 from crewai_mongodb_memory import (
     MongoStorageBackend,
@@ -17,12 +15,8 @@ from crewai_mongodb_memory import (
     VectorIndexNotReadyError,
     VectorSearchUnavailableError,
 )
-from crewai_mongodb_memory.vector_index import definition_document
 from tests.atlas_standin import AtlasStandin
-
-INDEX = "idx_crewai_memory"
-QUERY = [1.0, 0.0]
-MakeBackend = Callable[..., MongoStorageBackend]
+from tests.stores import INDEX, QUERY, Clock, MakeBackend, asked, collection_of, ids, replace_index, warnings, without
 
 FILTERS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("scope_ancestors", {"scope_prefix": "/far"}, {}),
@@ -32,55 +26,10 @@ FILTERS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-class Clock:
-    """Time that only tests move."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def ids(hits: list[tuple[MemoryRecord, float]]) -> list[str]:
-    return [hit.id for hit, _ in hits]
-
-
-def collection_of(backend: MongoStorageBackend) -> Any:
-    return backend._connection.collection("memories")
-
-
-def asked(atlas: AtlasStandin) -> list[str]:
-    """The commands seen since the last call; of an aggregation its first stage."""
-    names = [next(iter(body["pipeline"][0])) if name == "aggregate" else name for name, body in atlas.commands]
-    atlas.commands.clear()
-    return [name for name in names if not name.startswith(("sasl", "endSessions"))]
-
-
-def without(*paths: str, dimensions: int = 2) -> dict[str, Any]:
-    """The definition of the index with some filter paths left out."""
-    return {"fields": [field for field in definition_document(dimensions)["fields"] if field["path"] not in paths]}
-
-
-def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [line.message for line in caplog.records if line.levelno == logging.WARNING]
-
-
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def make(make_atlas_backend: MakeBackend, clock: Clock) -> MakeBackend:
-    """Makes backends that know nothing yet, remember no write of their own, and tell the time by ``clock``."""
-
-    def made(mode: str = "auto", **arguments: Any) -> MongoStorageBackend:
-        backend = make_atlas_backend(**{"search_mode": mode, "read_your_writes": 0, **arguments})
-        backend._store.clock = clock
-        return backend
-
-    return made
+def make(make: MakeBackend) -> MakeBackend:
+    """Makes backends that know nothing yet, and remember no write of their own."""
+    return partial(make, search_mode="auto", read_your_writes=0)
 
 
 @pytest.fixture
@@ -92,13 +41,6 @@ def writer(make: MakeBackend) -> MongoStorageBackend:
     far.metadata = {"k": "far"}
     make(tenant="far").save([far])
     return backend
-
-
-def replace_index(writer: MongoStorageBackend, definition: dict[str, Any] | None) -> None:
-    collection_of(writer).drop_search_index(INDEX)
-    if definition is not None:
-        model = SearchIndexModel(definition=definition, name=INDEX, type="vectorSearch")
-        collection_of(writer).create_search_index(model)
 
 
 @pytest.mark.parametrize("mode", ["auto", "atlas"])
@@ -114,7 +56,7 @@ def test_a_filter_that_the_index_lacks_is_kept_and_answered_exactly(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     replace_index(writer, without(path))
-    backend = make(mode, **arguments)
+    backend = make(search_mode=mode, **arguments)
     for _ in range(3):
         assert ids(backend.search(QUERY, limit=5, **criteria)) == ["far"]
     assert "$vectorSearch" not in asked(atlas)
@@ -127,7 +69,7 @@ def test_what_the_index_can_filter_still_goes_through_it(
     atlas: AtlasStandin, make: MakeBackend, writer: MongoStorageBackend
 ) -> None:
     replace_index(writer, without("categories"))
-    backend = make("atlas")
+    backend = make(search_mode="atlas")
     backend.search(QUERY)
     asked(atlas)
     assert ids(backend.search(QUERY, scope_prefix="/far", metadata_filter={"k": "far"})) == ["far"]
@@ -142,7 +84,7 @@ def test_a_filter_of_very_many_values_is_answered_under_all_of_them(
 ) -> None:
     many = [str(number) for number in range(600)]
     writer.save([MemoryRecord(id="extra", content="", embedding=QUERY, metadata={"k": many}, categories=["1"])])
-    backend = make(mode)
+    backend = make(search_mode=mode)
     assert ids(backend.search(QUERY, categories=many)) == ["extra"]
     asked(atlas)
     assert ids(backend.search(QUERY, metadata_filter={"k": many})) == ["extra"]
@@ -160,7 +102,7 @@ def test_while_an_update_builds_the_old_definition_decides_and_then_the_new_one(
     replace_index(writer, without("categories"))
     atlas.pace.build_seconds = None
     collection_of(writer).update_search_index(INDEX, without())
-    backend = make(mode)
+    backend = make(search_mode=mode)
     assert ids(backend.search(QUERY, categories=["far"])) == ["far"]
     asked(atlas)
     atlas.finish_builds()
@@ -175,7 +117,7 @@ def test_an_index_that_was_made_for_another_embedder_is_used_once_it_is_made_ane
 ) -> None:
     writer.reset()
     atlas.pace.build_seconds = None
-    backend = make(mode)
+    backend = make(search_mode=mode)
     backend.save([MemoryRecord(id="new", content="new", embedding=[1.0, 0.0, 0.0])])
     atlas.finish_builds()
     clock.now += 60
@@ -187,9 +129,9 @@ def test_an_index_that_another_process_mends_is_noticed(
     atlas: AtlasStandin, make: MakeBackend, writer: MongoStorageBackend, clock: Clock
 ) -> None:
     replace_index(writer, without("categories", dimensions=3))
-    backend = make("auto")
+    backend = make()
     assert ids(backend.search(QUERY, categories=["far"])) == ["far"]
-    make("atlas").ensure_indexes()
+    make(search_mode="atlas").ensure_indexes()
     clock.now += 60
     asked(atlas)
     assert ids(backend.search(QUERY, categories=["far"])) == ["far"]
@@ -200,7 +142,7 @@ def test_an_index_that_another_process_mends_is_noticed(
 def test_an_index_that_lost_a_filter_path_answers_exactly_and_does_not_fail(
     make: MakeBackend, writer: MongoStorageBackend, mode: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    backend = make(mode)
+    backend = make(search_mode=mode)
     assert ids(backend.search(QUERY, categories=["far"])) == ["far"]
     replace_index(writer, without("categories"))
     for _ in range(2):
@@ -213,7 +155,7 @@ def test_an_index_that_lost_a_filter_path_answers_exactly_and_does_not_fail(
 def test_an_index_that_is_gone_never_answers_nothing(
     make: MakeBackend, writer: MongoStorageBackend, clock: Clock, how: str, seconds: int
 ) -> None:
-    auto, strict = make("auto"), make("atlas")
+    auto, strict = make(), make(search_mode="atlas")
     assert len(auto.search(QUERY)) == len(strict.search(QUERY)) == 10
     if how == "dropped":
         replace_index(writer, None)
@@ -231,7 +173,7 @@ def test_an_empty_answer_of_an_index_that_serves_is_believed(
     atlas: AtlasStandin, make: MakeBackend, writer: MongoStorageBackend, caplog: pytest.LogCaptureFixture
 ) -> None:
     for mode in ("auto", "atlas"):
-        backend = make(mode)
+        backend = make(search_mode=mode)
         assert backend.search(QUERY, scope_prefix="/nowhere") == []
         asked(atlas)
         for _ in range(5):
@@ -246,17 +188,17 @@ def test_who_may_not_list_the_indexes_is_told(
     atlas: AtlasStandin, make: MakeBackend, caplog: pytest.LogCaptureFixture
 ) -> None:
     atlas.knobs.denied = {"$listSearchIndexes"}
-    assert len(make("auto").search(QUERY)) == 10
+    assert len(make().search(QUERY)) == 10
     assert ["may not list search indexes" in line for line in warnings(caplog)] == [True]
     with pytest.raises(VectorSearchUnavailableError, match="may not list search indexes"):
-        make("atlas").search(QUERY)
+        make(search_mode="atlas").search(QUERY)
 
 
 @pytest.mark.usefixtures("writer")
 def test_a_search_service_that_starts_is_waited_for_and_not_given_up(
     atlas: AtlasStandin, make: MakeBackend, clock: Clock
 ) -> None:
-    auto, strict = make("auto"), make("atlas")
+    auto, strict = make(), make(search_mode="atlas")
     atlas.knobs.connection_errors = 2
     with pytest.raises(VectorIndexNotReadyError, match="Search Index Management"):
         strict.search(QUERY)
@@ -272,7 +214,7 @@ def test_a_search_service_that_starts_is_waited_for_and_not_given_up(
 def test_a_passing_error_of_the_listing_is_not_taken_for_a_server_without_vector_search(
     atlas: AtlasStandin, make: MakeBackend, clock: Clock, code: int
 ) -> None:
-    backend = make("atlas", retryReads=False)
+    backend = make(search_mode="atlas", retryReads=False)
     atlas.fail_next("$listSearchIndexes", code, "for a moment")
     with pytest.raises(Exception, match="for a moment"):
         backend.search(QUERY)
@@ -283,7 +225,7 @@ def test_a_passing_error_of_the_listing_is_not_taken_for_a_server_without_vector
 def test_auto_searches_exactly_while_the_search_process_cannot_be_reached(
     atlas: AtlasStandin, make: MakeBackend, writer: MongoStorageBackend, caplog: pytest.LogCaptureFixture
 ) -> None:
-    backend = make("auto", retryReads=False)
+    backend = make(retryReads=False)
     assert len(backend.search(QUERY)) == 10
     atlas.fail_next("$vectorSearch", 6, "Error connecting to localhost:27027 :: caused by :: Connection refused")
     assert len(backend.search(QUERY)) == 10
@@ -292,7 +234,7 @@ def test_auto_searches_exactly_while_the_search_process_cannot_be_reached(
 
 @pytest.mark.usefixtures("writer")
 def test_an_error_that_is_not_of_the_index_passes_through(atlas: AtlasStandin, make: MakeBackend) -> None:
-    backend = make("auto")
+    backend = make()
     assert len(backend.search(QUERY)) == 10
     atlas.fail_next("$vectorSearch", 18, "Authentication failed.")
     with pytest.raises(OperationFailure, match="Authentication failed"):

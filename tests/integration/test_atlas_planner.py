@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from crewai.memory.types import MemoryRecord
-from pymongo.operations import SearchIndexModel
 
 from crewai_mongodb_memory import (
     ExactSearchTooLargeError,
@@ -20,65 +17,29 @@ from crewai_mongodb_memory import (
     VectorIndexNotReadyError,
     VectorSearchUnavailableError,
 )
-from crewai_mongodb_memory.vector_index import definition_document
 from tests.atlas_standin import AtlasStandin
+from tests.stores import (
+    INDEX,
+    QUERY,
+    Clock,
+    MakeBackend,
+    asked,
+    ids,
+    record,
+    replace_index,
+    warnings,
+    without,
+)
 
-INDEX = "idx_crewai_memory"
-QUERY = [1.0, 0.0]
-MakeBackend = Callable[..., MongoStorageBackend]
 SetState = Callable[..., None]
 
 
-class Clock:
-    """Time that only tests move."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def ids(hits: list[tuple[MemoryRecord, float]]) -> list[str]:
-    return [hit.id for hit, _ in hits]
-
-
-def record(record_id: str, embedding: list[float] | None = None, **fields: Any) -> MemoryRecord:
-    return MemoryRecord(id=record_id, content=record_id, embedding=embedding or QUERY, **fields)
-
-
-def collection_of(backend: MongoStorageBackend) -> Any:
-    return backend._connection.collection("memories")
-
-
-def asked(atlas: AtlasStandin) -> list[str]:
-    """The commands seen since the last call; of an aggregation its first stage."""
-    names = [next(iter(body["pipeline"][0])) if name == "aggregate" else name for name, body in atlas.commands]
-    atlas.commands.clear()
-    return [name for name in names if not name.startswith(("sasl", "endSessions"))]
-
-
-def index_model(definition: dict[str, Any], kind: str = "vectorSearch") -> SearchIndexModel:
-    return SearchIndexModel(definition=definition, name=INDEX, type=kind)
-
-
-def without(*paths: str, dimensions: int = 2) -> dict[str, Any]:
-    """The definition of the index with some filter paths left out."""
-    return {"fields": [field for field in definition_document(dimensions)["fields"] if field["path"] not in paths]}
-
-
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def make(atlas: AtlasStandin, make: MakeBackend) -> MakeBackend:
+    """Makes backends that know nothing yet, and remember no write of their own; what was asked before is forgotten."""
 
-
-@pytest.fixture
-def make(atlas: AtlasStandin, make_atlas_backend: MakeBackend, clock: Clock) -> MakeBackend:
-    """Makes backends that know nothing yet, remember no write of their own, and tell the time by ``clock``."""
-
-    def made(mode: str = "auto", **arguments: Any) -> MongoStorageBackend:
-        backend = make_atlas_backend(**{"search_mode": mode, "read_your_writes": 0, **arguments})
-        backend._store.clock = clock
+    def made(**arguments: Any) -> MongoStorageBackend:
+        backend = make(**{"search_mode": "auto", "read_your_writes": 0, **arguments})
         atlas.commands.clear()
         return backend
 
@@ -97,16 +58,6 @@ def writer(make: MakeBackend) -> MongoStorageBackend:
 def set_state(atlas: AtlasStandin, writer: MongoStorageBackend) -> SetState:
     database = writer._store.settings.database
     return lambda state, **how: atlas.set_state(database, "memories", INDEX, state, **how)
-
-
-def replace_index(writer: MongoStorageBackend, model: SearchIndexModel | None) -> None:
-    collection_of(writer).drop_search_index(INDEX)
-    if model is not None:
-        collection_of(writer).create_search_index(model)
-
-
-def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [line.message for line in caplog.records if line.levelno == logging.WARNING]
 
 
 # States in which the index does not answer
@@ -133,16 +84,16 @@ def arranged(request: pytest.FixtureRequest, writer: MongoStorageBackend, set_st
     """Puts the index into the state that the test is about; returns arguments for the backend that meets it."""
     dot_product = {**without()["fields"][0], "similarity": "dotProduct"}
     elsewhere = {**without()["fields"][0], "path": "elsewhere"}
-    models = {
+    definitions: dict[str, dict[str, Any] | None] = {
         "absent": None,
-        "type search": index_model({"mappings": {"dynamic": True}}, "search"),
-        "other dimensions": index_model(without(dimensions=3)),
-        "other similarity": index_model({"fields": [dot_product]}),
-        "other path": index_model({"fields": [elsewhere]}),
+        "type search": {"mappings": {"dynamic": True}},
+        "other dimensions": without(dimensions=3),
+        "other similarity": {"fields": [dot_product]},
+        "other path": {"fields": [elsewhere]},
     }
     state: str = request.param
-    if state in models:
-        replace_index(writer, models[state])
+    if state in definitions:
+        replace_index(writer, definitions[state], "search" if state == "type search" else "vectorSearch")
     elif state != "misspelled":
         set_state(state, message="quota exceeded" if state == "FAILED" else None)
     return {"vector_search_index": "idx_memory"} if state == "misspelled" else {}
@@ -157,7 +108,7 @@ PARAMETERS = pytest.mark.parametrize(
 def test_where_the_index_does_not_answer_auto_searches_exactly_and_says_so_once(
     make: MakeBackend, arranged: dict[str, Any], error: type[Exception], said: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    backend = make("auto", **arranged)
+    backend = make(**arranged)
     for _ in range(3):
         assert ids(backend.search(QUERY)) == ["a", "b"]
         assert ids(backend.search(QUERY, scope_prefix="/y")) == ["b"]
@@ -169,7 +120,7 @@ def test_where_the_index_does_not_answer_auto_searches_exactly_and_says_so_once(
 def test_where_the_index_does_not_answer_atlas_raises(
     make: MakeBackend, arranged: dict[str, Any], error: type[Exception], said: str
 ) -> None:
-    backend = make("atlas", **arranged)
+    backend = make(search_mode="atlas", **arranged)
     for _ in range(2):
         with pytest.raises(error, match=said):
             backend.search(QUERY)
@@ -181,7 +132,7 @@ def test_where_the_index_answers_it_is_used_in_either_mode(
     atlas: AtlasStandin, make: MakeBackend, set_state: SetState, state: str, mode: str
 ) -> None:
     set_state(state)
-    backend = make(mode)
+    backend = make(search_mode=mode)
     for _ in range(2):
         assert ids(backend.search(QUERY)) == ["a", "b"]
     assert asked(atlas) == ["find", "$listSearchIndexes", "$vectorSearch", "$vectorSearch"]
@@ -192,13 +143,13 @@ def test_a_stale_index_that_finds_nothing_is_not_believed(
 ) -> None:
     set_state("STALE", message="lost the change stream")
     writer.save([record("new", scope="/new")])
-    backend = make("auto")
+    backend = make()
     for _ in range(2):
         assert ids(backend.search(QUERY, scope_prefix="/new")) == ["new"]
     (warning,) = warnings(caplog)
     assert "lost the change stream" in warning
     with pytest.raises(VectorIndexNotReadyError, match="lost the change stream"):
-        make("atlas").search(QUERY, scope_prefix="/new")
+        make(search_mode="atlas").search(QUERY, scope_prefix="/new")
 
 
 @pytest.mark.parametrize("prefix", ["8.x", "7.x"])
@@ -213,12 +164,12 @@ def test_an_index_that_is_listed_as_queryable_and_is_not_is_found_out(
 ) -> None:
     atlas.knobs.prefix = prefix
     set_state(state, queryable=True)
-    backend = make("auto")
+    backend = make()
     for _ in range(3):
         assert ids(backend.search(QUERY)) == ["a", "b"]
     assert len(warnings(caplog)) == 1
     with pytest.raises((VectorIndexNotReadyError, VectorIndexFailedError)):
-        make("atlas").search(QUERY)
+        make(search_mode="atlas").search(QUERY)
 
 
 @pytest.mark.parametrize("mode", ["auto", "atlas"])
@@ -227,14 +178,14 @@ def test_an_index_that_is_listed_as_queryable_and_not_seen_by_the_search_process
 ) -> None:
     set_state("UNSEEN", queryable=True)
     try:
-        assert ids(make(mode).search(QUERY)) == ["a", "b"]
+        assert ids(make(search_mode=mode).search(QUERY)) == ["a", "b"]
     except VectorIndexNotReadyError:
         assert mode == "atlas"
 
 
 def test_an_exact_search_in_its_place_keeps_to_exact_limit(make: MakeBackend, set_state: SetState) -> None:
     set_state("BUILDING")
-    backend = make("auto", exact_limit=1)
+    backend = make(exact_limit=1)
     with pytest.raises(ExactSearchTooLargeError, match="exact_limit=1"):
         backend.search(QUERY)
     assert ids(backend.search(QUERY, scope_prefix="/x")) == ["a"]
@@ -242,12 +193,12 @@ def test_an_exact_search_in_its_place_keeps_to_exact_limit(make: MakeBackend, se
 
 @pytest.mark.parametrize("arguments", [{}, {"dimensions": 2}], ids=["nothing known", "dimensions known"])
 def test_a_store_that_does_not_exist_has_nothing(make: MakeBackend, arguments: dict[str, Any]) -> None:
-    assert make("auto", **arguments).search(QUERY) == []
+    assert make(**arguments).search(QUERY) == []
 
 
 def test_a_search_in_an_index_that_does_not_exist_is_never_empty_on_atlas(make: MakeBackend) -> None:
     with pytest.raises(VectorIndexMissingError):
-        make("atlas", dimensions=2).search(QUERY)
+        make(search_mode="atlas", dimensions=2).search(QUERY)
 
 
 # Servers without vector search
@@ -261,7 +212,7 @@ def test_a_server_without_vector_search_serves_everything_else(
     atlas: AtlasStandin, make: MakeBackend, flavour: Any, vendor: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     atlas.knobs.search_service, atlas.knobs.flavour = flavour, vendor
-    backend = make("auto")
+    backend = make()
     backend.save([record("a", scope="/x"), record("b", [1.0, 1.0])])
     for _ in range(3):
         assert ids(backend.search(QUERY)) == ["a", "b"]
@@ -270,16 +221,16 @@ def test_a_server_without_vector_search_serves_everything_else(
     assert backend.ensure_indexes().vector_index == "impossible"
     assert backend.delete(scope_prefix="/x") == 1
     with pytest.raises(VectorSearchUnavailableError, match="Atlas"):
-        make("atlas").search(QUERY)
+        make(search_mode="atlas").search(QUERY)
     with pytest.raises(VectorSearchUnavailableError, match="Atlas"):
-        make("atlas").ensure_indexes()
+        make(search_mode="atlas").ensure_indexes()
 
 
 def test_a_server_without_vector_search_is_asked_again_after_five_minutes(
     atlas: AtlasStandin, make: MakeBackend, writer: MongoStorageBackend, clock: Clock
 ) -> None:
     atlas.knobs.search_service = "absent-8"
-    backend = make("auto")
+    backend = make()
     backend.search(QUERY)
     asked(atlas)
     clock.now += 299

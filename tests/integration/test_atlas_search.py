@@ -14,13 +14,12 @@ import bson
 import numpy as np
 import pytest
 from crewai.memory.types import MemoryRecord
-from pymongo import monitoring
 
 from crewai_mongodb_memory import ConfigurationError, MongoStorageBackend
 from tests.atlas_standin import AtlasStandin
+from tests.stores import Listener, MakeBackend, asked, collection_of, ids
 
 DIMENSIONS = 8
-MakeBackend = Callable[..., MongoStorageBackend]
 
 
 class Colour(Enum):
@@ -37,16 +36,6 @@ def at_cosine(cosine: float) -> list[float]:
 
 def record(record_id: str, embedding: list[float] | None = None, **fields: Any) -> MemoryRecord:
     return MemoryRecord(id=record_id, content=record_id, embedding=embedding or vector(1.0), **fields)
-
-
-def ids(hits: list[tuple[MemoryRecord, float]]) -> list[str]:
-    return [hit.id for hit, _ in hits]
-
-
-def asked(atlas: AtlasStandin) -> list[str]:
-    """The commands seen; of an aggregation its first stage."""
-    names = [next(iter(body["pipeline"][0])) if name == "aggregate" else name for name, body in atlas.commands]
-    return [name for name in names if not name.startswith(("sasl", "endSessions"))]
 
 
 def stage_of(atlas: AtlasStandin) -> dict[str, Any]:
@@ -167,25 +156,9 @@ def test_an_asynchronous_search_is_one_command_too(atlas: AtlasStandin, reader: 
     assert asked(atlas) == ["$vectorSearch"]
 
 
-class Replies(monitoring.CommandListener):
-    """The sizes of the server's answers."""
-
-    def __init__(self) -> None:
-        self.sizes: list[int] = []
-
-    def started(self, event: monitoring.CommandStartedEvent) -> None:
-        pass
-
-    def succeeded(self, event: monitoring.CommandSucceededEvent) -> None:
-        self.sizes.append(len(bson.encode(event.reply)))
-
-    def failed(self, event: monitoring.CommandFailedEvent) -> None:
-        pass
-
-
 def test_ten_hits_cost_less_than_12_kilobytes_and_carry_no_embedding(make_atlas_backend: MakeBackend) -> None:
-    replies, dice = Replies(), random.Random(1)
-    backend = make_atlas_backend(event_listeners=[replies])
+    commands, dice = Listener(), random.Random(1)
+    backend = make_atlas_backend(event_listeners=[commands])
     fields: dict[str, Any] = {
         "scope": "/crew/research/market",
         "categories": ["preference", "decision"],
@@ -196,11 +169,11 @@ def test_ten_hits_cost_less_than_12_kilobytes_and_carry_no_embedding(make_atlas_
     records = [record(f"{number:036}", one, **fields) for number, one in enumerate(embeddings)]
     backend.save([one.model_copy(update={"content": "x" * 300}) for one in records])
     backend.search(query)
-    replies.sizes.clear()
+    commands.take()
     hits = backend.search(query, "/crew", limit=10)
     assert len(hits) == 10
-    assert len(replies.sizes) == 1
-    assert sum(replies.sizes) < 12_000
+    (reply,) = commands.replies
+    assert len(bson.encode(reply)) < 12_000
     assert {hit.embedding is None for hit, _ in hits} == {True}
 
 
@@ -290,7 +263,7 @@ def test_a_record_that_moved_after_it_was_indexed_never_leaks(
     fields: dict[str, Any] = {"scope": "/mine", "categories": ["mine"], "metadata": {"of": "me"}}
     backend = reader(record("moved", **fields), record("stays", at_cosine(0.5), **fields), tenant="me")
     atlas.lag = None
-    backend._connection.collection("memories").update_one({"_id": "moved"}, {"$set": change})
+    collection_of(backend).update_one({"_id": "moved"}, {"$set": change})
     assert ids(backend.search(vector(1.0), **criteria)) == ["stays"]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from crewai.memory.types import MemoryRecord
-from pymongo import ReadPreference, monitoring
+from pymongo import ReadPreference
 
 from crewai_mongodb_memory import (
     ConfigurationError,
@@ -23,11 +22,11 @@ from crewai_mongodb_memory import (
     InvalidRecordError,
     MongoStorageBackend,
 )
+from tests.stores import Listener, MakeBackend, at_once, collection_of
 
 EDD = (Path(__file__).parents[2] / "EDD.md").read_text(encoding="utf-8")
 DIMENSIONS = 8
 LONG_AGO = datetime(2024, 1, 1)
-MakeBackend = Callable[..., MongoStorageBackend]
 
 
 def vector(*components: float) -> list[float]:
@@ -38,40 +37,13 @@ def record(content: str = "a fact", **fields: Any) -> MemoryRecord:
     return MemoryRecord(**{"content": content, "embedding": vector(1.0), **fields})
 
 
-def collection_of(backend: MongoStorageBackend) -> Any:
-    return backend._connection.collection(backend._store.settings.collection)
-
-
-class Commands(monitoring.CommandListener):
-    """What went over the wire: the names of the commands, and the size of each answer."""
-
-    def __init__(self) -> None:
-        self.seen: list[monitoring.CommandStartedEvent] = []
-
-    def started(self, event: monitoring.CommandStartedEvent) -> None:
-        if not event.command_name.startswith("sasl"):
-            self.seen.append(event)
-
-    def succeeded(self, event: monitoring.CommandSucceededEvent) -> None:
-        pass
-
-    def failed(self, event: monitoring.CommandFailedEvent) -> None:
-        pass
-
-    def take(self) -> list[str]:
-        """The names of the commands since the last call."""
-        names = [event.command_name for event in self.seen]
-        self.seen.clear()
-        return names
+@pytest.fixture
+def commands() -> Listener:
+    return Listener()
 
 
 @pytest.fixture
-def commands() -> Commands:
-    return Commands()
-
-
-@pytest.fixture
-def watched(make_backend: MakeBackend, commands: Commands) -> MongoStorageBackend:
+def watched(make_backend: MakeBackend, commands: Listener) -> MongoStorageBackend:
     """A backend whose commands are seen, on a store that is set up and holds three records."""
     backend = make_backend(event_listeners=[commands])
     backend.save([record(f"fact {n}", id=f"r{n}", scope=f"/s/{n}", categories=["c"]) for n in range(3)])
@@ -109,7 +81,7 @@ CALLS: list[tuple[str, Callable[[MongoStorageBackend], Any], list[str]]] = [
 @pytest.mark.parametrize(("call", "expected"), [call[1:] for call in CALLS], ids=[call[0] for call in CALLS])
 def test_each_method_is_so_many_round_trips(
     watched: MongoStorageBackend,
-    commands: Commands,
+    commands: Listener,
     call: Callable[[MongoStorageBackend], Any],
     expected: list[str],
 ) -> None:
@@ -121,7 +93,7 @@ def test_each_method_is_so_many_round_trips(
     ("method", "sent"), re.findall(r"^\| `(\w+)` \| ((?:find|update|delete|aggregate)[a-z, ]*) \| ", EDD, re.MULTILINE)
 )
 def test_each_method_sends_what_the_entity_design_document_says(
-    watched: MongoStorageBackend, commands: Commands, method: str, sent: str
+    watched: MongoStorageBackend, commands: Listener, method: str, sent: str
 ) -> None:
     arguments: dict[str, Any] = {
         "save": [record()],
@@ -134,7 +106,7 @@ def test_each_method_sends_what_the_entity_design_document_says(
     assert ", ".join(commands.take()) == sent
 
 
-def test_a_first_save_sets_the_store_up_and_later_ones_do_not(make_backend: MakeBackend, commands: Commands) -> None:
+def test_a_first_save_sets_the_store_up_and_later_ones_do_not(make_backend: MakeBackend, commands: Listener) -> None:
     backend = make_backend(event_listeners=[commands])
     backend.save([record()])
     assert commands.take() == ["find", "update", "listIndexes", "createIndexes"]
@@ -143,22 +115,22 @@ def test_a_first_save_sets_the_store_up_and_later_ones_do_not(make_backend: Make
 
 
 def test_only_the_winners_are_fetched_and_without_their_embeddings(
-    watched: MongoStorageBackend, commands: Commands
+    watched: MongoStorageBackend, commands: Listener
 ) -> None:
     hits = watched.search(vector(1.0), limit=2)
     assert [hit.embedding for hit, _ in hits] == [None, None]
-    scan, fetch = (event.command for event in commands.seen)
+    scan, fetch = (event.command for event in commands.sent)
     assert scan["projection"] == {"embedding": 1}
     assert fetch["projection"] == {"embedding": 0}
     assert fetch["filter"] == {"_id": {"$in": ["r0", "r1"]}}
 
 
 def test_a_touch_and_a_change_of_importance_leave_the_vector_alone(
-    watched: MongoStorageBackend, commands: Commands
+    watched: MongoStorageBackend, commands: Listener
 ) -> None:
     watched.touch_records(["r1"])
     watched.update(MemoryRecord(id="r1", content="changed", importance=0.9))
-    touch, update = (event.command["updates"][0]["u"]["$set"] for event in commands.seen)
+    touch, update = (event.command["updates"][0]["u"]["$set"] for event in commands.sent)
     assert list(touch) == ["last_accessed"]
     assert sorted(update) == ["content", "importance"]
 
@@ -197,10 +169,10 @@ def test_the_indexes_are_those_of_the_schema(make_backend: MakeBackend) -> None:
     ],
 )
 def test_what_is_read_is_read_by_an_index(
-    watched: MongoStorageBackend, commands: Commands, call: Callable[[MongoStorageBackend], Any], index: str
+    watched: MongoStorageBackend, commands: Listener, call: Callable[[MongoStorageBackend], Any], index: str
 ) -> None:
     call(watched)
-    sent = commands.seen[0].command
+    sent = commands.sent[0].command
     asked = {name: sent[name] for name in ("find", "filter", "sort", "projection", "limit") if name in sent}
     plan = collection_of(watched).database.command("explain", asked)
     assert index in str(plan["queryPlanner"]["winningPlan"])
@@ -247,7 +219,7 @@ BAD_RECORDS: list[tuple[dict[str, Any], type[Exception], str]] = [
 
 @pytest.mark.parametrize(("fields", "error", "text"), BAD_RECORDS, ids=[case[2] for case in BAD_RECORDS])
 def test_one_bad_record_of_ten_is_named_and_none_is_written(
-    watched: MongoStorageBackend, commands: Commands, fields: dict[str, Any], error: type[Exception], text: str
+    watched: MongoStorageBackend, commands: Listener, fields: dict[str, Any], error: type[Exception], text: str
 ) -> None:
     bad = record(id="bad").model_copy(update=fields)
     with pytest.raises(error, match=text):
@@ -276,7 +248,7 @@ def test_one_bad_record_of_ten_is_named_and_none_is_written(
     ],
 )
 def test_bad_arguments_are_refused_before_anything_is_sent(
-    watched: MongoStorageBackend, commands: Commands, call: Callable[[MongoStorageBackend], Any]
+    watched: MongoStorageBackend, commands: Listener, call: Callable[[MongoStorageBackend], Any]
 ) -> None:
     with pytest.raises(ConfigurationError):
         call(watched)
@@ -317,7 +289,7 @@ def test_an_exact_search_over_its_limit_says_how_to_narrow_it(make_backend: Make
     assert len(backend.search(vector(1.0), scope_prefix="/s/1")) == 3
 
 
-def test_a_huge_list_of_ids_is_taken_in_slices(watched: MongoStorageBackend, commands: Commands) -> None:
+def test_a_huge_list_of_ids_is_taken_in_slices(watched: MongoStorageBackend, commands: Listener) -> None:
     ids = [f"unknown-{number}" for number in range(25_000)]
     assert watched.delete(record_ids=[*ids, "r1"]) == 1
     assert commands.take() == ["delete"] * 3
@@ -450,20 +422,7 @@ def test_without_a_tenant_a_backend_sees_all_and_leaves_tenants_as_they_are(make
 @pytest.mark.parametrize("tenant", [None, "a"])
 def test_threads_saving_the_same_ids_lose_and_double_nothing(make_backend: MakeBackend, tenant: str | None) -> None:
     backend = make_backend(tenant=tenant)
-    errors: list[Exception] = []
-
-    def save() -> None:
-        try:
-            backend.save([record(f"fact {number}", id=f"r{number}") for number in range(20)])
-        except Exception as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=save) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
+    at_once(backend.save, [[record(f"fact {number}", id=f"r{number}") for number in range(20)] for _ in range(8)])
     assert backend.count() == 20
 
 

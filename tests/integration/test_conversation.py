@@ -8,13 +8,11 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from pymongo import monitoring
 from pymongo.errors import ConnectionFailure
 
 from crewai_mongodb_memory import (
@@ -27,8 +25,7 @@ from crewai_mongodb_memory import (
     Turn,
 )
 from tests.atlas_standin import AtlasStandin
-
-MakeBackend = Callable[..., MongoStorageBackend]
+from tests.stores import Listener, MakeBackend, at_once, collection_of, stop_the_clock
 
 
 @pytest.fixture
@@ -37,7 +34,7 @@ def chat(backend: MongoStorageBackend) -> ConversationMemory:
 
 
 def buckets(chat: ConversationMemory) -> list[dict[str, Any]]:
-    collection = chat._backend._connection.collection("conversations")
+    collection = collection_of(chat._backend, "conversations")
     return list(collection.find({"session_id": chat._thread.session_id}, sort=[("bucket_seq", 1)]))
 
 
@@ -68,7 +65,7 @@ def test_turns_come_back_in_the_order_they_were_added(chat: ConversationMemory) 
 
 def test_a_frozen_clock_changes_no_order(chat: ConversationMemory) -> None:
     moment = datetime(2026, 5, 1, tzinfo=timezone.utc)
-    chat._backend._store.now = lambda: moment
+    stop_the_clock(chat._backend, moment)
     for number in range(50):
         chat.add_turn(USER, str(number))
     assert [turn.content for turn in chat.turns()] == [str(number) for number in range(50)]
@@ -199,12 +196,8 @@ def test_threads_and_tasks_append_to_one_session_at_once(backend: MongoStorageBa
     async def add_many() -> None:
         await asyncio.gather(*(chat.aadd_turn("task", str(number)) for number in range(20)))
 
-    threads = [threading.Thread(target=add, args=(f"thread {number}",)) for number in range(4)]
-    threads.append(threading.Thread(target=lambda: asyncio.run(add_many())))
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    names = [f"thread {number}" for number in range(4)]
+    at_once(lambda name: asyncio.run(add_many()) if name is None else add(name), [*names, None])
     assert_whole(chat, 100)
     assert [bucket["turn_count"] for bucket in buckets(chat)] == [10] * 10
     for name in ("thread 0", "thread 3"):
@@ -212,16 +205,13 @@ def test_threads_and_tasks_append_to_one_session_at_once(backend: MongoStorageBa
 
 
 def test_writers_of_different_bucket_sizes_and_turn_sizes_share_a_session(backend: MongoStorageBackend) -> None:
-    def add(bucket_size: int, size: int) -> None:
+    def add(sizes: tuple[int, int]) -> None:
+        bucket_size, size = sizes
         chat = ConversationMemory(backend, bucket_size=bucket_size)
         for number in range(15):
             chat.add_turn(USER, "x" * size * (number % 3))
 
-    threads = [threading.Thread(target=add, args=sizes) for sizes in ((2, 1), (5, 400_000), (50, 2_000_000), (3, 10))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(add, [(2, 1), (5, 400_000), (50, 2_000_000), (3, 10)])
     assert_whole(ConversationMemory(backend), 60)
 
 
@@ -276,24 +266,8 @@ def test_eight_processes_append_a_hundred_turns_each(
 # Reading
 
 
-class Commands(monitoring.CommandListener):
-    def __init__(self) -> None:
-        self.names: list[str] = []
-        self.replies: list[Any] = []
-
-    def started(self, event: monitoring.CommandStartedEvent) -> None:
-        if not event.command_name.startswith("sasl"):
-            self.names.append(event.command_name)
-
-    def succeeded(self, event: monitoring.CommandSucceededEvent) -> None:
-        self.replies.append(event.reply)
-
-    def failed(self, event: monitoring.CommandFailedEvent) -> None:
-        pass
-
-
 def test_each_call_is_so_many_round_trips(make_backend: MakeBackend) -> None:
-    commands = Commands()
+    commands = Listener()
     chat = ConversationMemory(make_backend(event_listeners=[commands]), bucket_size=4)
     other = ConversationMemory(chat._backend, bucket_size=4)
     for number in range(4):
@@ -312,18 +286,18 @@ def test_each_call_is_so_many_round_trips(make_backend: MakeBackend) -> None:
         (lambda: chat.clear(), ["aggregate", "delete"]),
     ]
     for call, expected in calls:
-        commands.names.clear()
+        commands.take()
         call()
-        assert commands.names == expected
+        assert commands.take() == expected
 
 
 @pytest.mark.parametrize("limit", [1, 3, 4, 5, 8, 11, 100])
 def test_recent_turns_reads_no_more_than_it_gives(make_backend: MakeBackend, limit: int) -> None:
-    commands = Commands()
+    commands = Listener()
     chat = ConversationMemory(make_backend(event_listeners=[commands]), bucket_size=4)
     for number in range(1, 12):
         chat.add_turn(USER, str(number))
-    commands.replies.clear()
+    commands.take()
     recent = chat.recent_turns(limit)
     assert [turn.turn for turn in recent] == list(range(max(1, 12 - limit), 12))
     read = [turn for reply in commands.replies for bucket in reply["cursor"]["firstBatch"] for turn in bucket["turns"]]
@@ -345,7 +319,7 @@ def test_turns_since_a_moment(chat: ConversationMemory) -> None:
     start = datetime(2026, 5, 1, 12)
     for number in range(25):
         moment = (start + timedelta(minutes=number)).replace(tzinfo=timezone.utc)
-        chat._backend._store.now = lambda moment=moment: moment  # type: ignore[misc]
+        stop_the_clock(chat._backend, moment)
         chat.add_turn(USER, str(number))
     since = start + timedelta(minutes=13)
     assert [turn.content for turn in chat.turns(since=since)] == [str(number) for number in range(13, 25)]
@@ -369,7 +343,7 @@ def test_clearing_a_session_spares_others_and_begins_again(backend: MongoStorage
 def test_sessions_are_listed_by_their_last_activity(backend: MongoStorageBackend) -> None:
     for number, session in enumerate(["b/1", "a/1", "a/2", "a%", "b/1"]):
         moment = datetime(2026, 5, 1 + number, tzinfo=timezone.utc)
-        backend._store.now = lambda moment=moment: moment  # type: ignore[misc]
+        stop_the_clock(backend, moment)
         ConversationMemory(backend, session_id=session, bucket_size=2).add_exchange("q", "a")
     found = ConversationMemory(backend).sessions()
     assert [(one.session_id, one.turn_count) for one in found] == [("b/1", 4), ("a%", 2), ("a/2", 2), ("a/1", 2)]
@@ -395,18 +369,18 @@ def test_retention_hides_what_expired_and_lets_the_server_remove_it(backend: Mon
     chat = ConversationMemory(backend, bucket_size=3, retention=timedelta(days=1))
     start = datetime.now(timezone.utc) + timedelta(days=10)
     for hours in (0, 1, 2, 30):
-        backend._store.now = lambda moment=start + timedelta(hours=hours): moment  # type: ignore[misc]
+        stop_the_clock(backend, start + timedelta(hours=hours))
         chat.add_turn(USER, str(hours))
     assert [(turn.turn, turn.content) for turn in chat.turns()] == [(4, "30")]
     assert chat.recent_turns(10) == chat.turns()
     assert chat.count() == 1
     assert chat.sessions()[0].turn_count == 1
-    index = backend._connection.collection("conversations").index_information()["expires_at_1"]
+    index = collection_of(backend, "conversations").index_information()["expires_at_1"]
     assert index["expireAfterSeconds"] == 0
 
 
 def test_an_index_of_the_earlier_version_is_named_with_what_to_do(backend: MongoStorageBackend) -> None:
-    collection = backend._connection.collection("conversations")
+    collection = collection_of(backend, "conversations")
     collection.create_index([("session_id", 1), ("bucket_seq", 1)], name="session_bucket")
     with pytest.raises(ConfigurationError, match=r"dropIndex\('session_bucket'\)"):
         ConversationMemory(backend).add_turn(USER, "x")
@@ -415,7 +389,7 @@ def test_an_index_of_the_earlier_version_is_named_with_what_to_do(backend: Mongo
 
 
 def test_buckets_that_the_earlier_version_numbered_twice_are_told_of(backend: MongoStorageBackend) -> None:
-    collection = backend._connection.collection("conversations")
+    collection = collection_of(backend, "conversations")
     collection.insert_many([{"session_id": "default", "bucket_seq": 1, "turns": []} for _ in range(2)])
     with pytest.raises(ConfigurationError, match="one number twice"):
         ConversationMemory(backend).add_turn(USER, "x")
@@ -425,7 +399,7 @@ def test_a_transcript_of_the_earlier_version_is_continued(backend: MongoStorageB
     moment = datetime(2024, 1, 1)
     turns = [{"turn": number, "role": USER, "content": f"old {number}", "ts": moment} for number in (1, 2)]
     rest = {"turn_count": 2, "start_turn": 1, "end_turn": 2, "turns": turns, "created_at": moment, "updated_at": moment}
-    backend._connection.collection("conversations").insert_one({"session_id": "default", "bucket_seq": 1, **rest})
+    collection_of(backend, "conversations").insert_one({"session_id": "default", "bucket_seq": 1, **rest})
     chat = ConversationMemory(backend)
     assert chat.add_turn(USER, "new").turn == 3
     assert [turn.content for turn in chat.turns()] == ["old 1", "old 2", "new"]

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from crewai import Memory
 from crewai.project.crew_loader import load_crew
 
 from crewai_mongodb_memory import MongoStorageBackend
 from tests.scripted import ScriptedLLM, embed_words
-from tests.team import LAUNCH, QUESTION, agent, crew, scopes_and_contents, told
+from tests.stores import at_once
+from tests.team import LAUNCH, QUESTION, MakeMemory, agent, crew, scopes_and_contents, told
 
 UNREACHABLE = "mongodb://127.0.0.1:9/?serverSelectionTimeoutMS=200"
-
-MakeMemory = Callable[..., Memory]
 
 
 # Tenants and resets
@@ -35,11 +32,7 @@ def test_crews_of_two_tenants_at_once_never_meet(
         for _ in range(4):
             crew(agent(llm=llms[name]), memory=memory).kickoff()
 
-    threads = [threading.Thread(target=work, args=(name,)) for name in llms]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(work, llms)
     for name, other in (("acme", "globex"), ("globex", "acme")):
         assert f") A fact of {name}" in told(llms[name])[-1]
         assert f"A fact of {other}" not in str(llms[name].prompts)

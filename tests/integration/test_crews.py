@@ -11,10 +11,7 @@ from crewai import Crew, Memory, Process
 
 from crewai_mongodb_memory import MongoStorageBackend
 from tests.scripted import ScriptedLLM, tool_call
-from tests.team import LAUNCH, QUESTION, agent, crew, scopes_and_contents, task, told
-
-MakeMemory = Callable[..., Memory]
-
+from tests.team import LAUNCH, QUESTION, MakeMemory, agent, crew, scopes_and_contents, task, told
 
 # Kickoffs
 

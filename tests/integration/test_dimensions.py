@@ -7,25 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from crewai.memory.types import MemoryRecord
 
 from crewai_mongodb_memory import DimensionMismatchError, MongoStorageBackend
 from tests.atlas_standin import AtlasStandin
+from tests.stores import MakeBackend, collection_of, ids, record
 
 TWO, THREE = [1.0, 0.0], [1.0, 0.0, 0.0]
-MakeBackend = Callable[..., MongoStorageBackend]
-
-
-def record(record_id: str, embedding: list[float], **fields: Any) -> MemoryRecord:
-    return MemoryRecord(id=record_id, content=record_id, embedding=embedding, **fields)
-
-
-def ids(hits: list[tuple[MemoryRecord, float]]) -> list[str]:
-    return [hit.id for hit, _ in hits]
-
-
-def collection_of(backend: MongoStorageBackend) -> Any:
-    return backend._connection.collection("memories")
 
 
 def indexed_dimensions(backend: MongoStorageBackend) -> int:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from crewai.memory.types import MemoryRecord
-from pymongo.operations import SearchIndexModel
 
 from crewai_mongodb_memory import (
     MongoStorageBackend,
@@ -18,44 +15,9 @@ from crewai_mongodb_memory import (
 )
 from crewai_mongodb_memory.vector_index import definition_document
 from tests.atlas_standin import AtlasStandin
+from tests.stores import INDEX, QUERY, Clock, MakeBackend, collection_of, create_index, record
 
-INDEX = "idx_crewai_memory"
-VECTOR = [1.0, 0.0]
 B_TREES = ("scope_1", "categories_1", "created_at_-1", "scope_ancestors_1_created_at_-1__id_1")
-MakeBackend = Callable[..., MongoStorageBackend]
-
-
-class Clock:
-    """Time that passes only while an operation pauses; ``at_pause`` is called each time with how often it has."""
-
-    def __init__(self) -> None:
-        self.now, self.pauses = 1000.0, 0
-        self.at_pause: Callable[[int], None] = lambda _: None
-
-    def __call__(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
-        self.pauses += 1
-        self.at_pause(self.pauses)
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr("crewai_mongodb_memory.driver.time", clock)
-    return clock
-
-
-@pytest.fixture
-def make(make_atlas_backend: MakeBackend, clock: Clock) -> MakeBackend:
-    def made(**arguments: Any) -> MongoStorageBackend:
-        backend = make_atlas_backend(**arguments)
-        backend._store.clock = clock
-        return backend
-
-    return made
 
 
 @pytest.fixture
@@ -63,18 +25,6 @@ def backend(make: MakeBackend) -> MongoStorageBackend:
     """A backend that knows nothing yet, on a store of two dimensions with one record and no index."""
     make(auto_setup=False).save([record("a")])
     return make()
-
-
-def record(record_id: str, embedding: list[float] | None = None, **fields: Any) -> MemoryRecord:
-    return MemoryRecord(id=record_id, content=record_id, embedding=embedding or VECTOR, **fields)
-
-
-def collection_of(backend: MongoStorageBackend) -> Any:
-    return backend._connection.collection("memories")
-
-
-def create(backend: MongoStorageBackend, definition: dict[str, Any], kind: str = "vectorSearch") -> None:
-    collection_of(backend).create_search_index(SearchIndexModel(definition=definition, name=INDEX, type=kind))
 
 
 def latest(backend: MongoStorageBackend) -> dict[str, Any]:
@@ -148,7 +98,7 @@ def test_a_definition_that_means_the_same_is_never_rebuilt(
     atlas: AtlasStandin, backend: MongoStorageBackend, definition: dict[str, Any], flavour: Any
 ) -> None:
     atlas.knobs.flavour = flavour
-    create(backend, definition)
+    create_index(backend, definition)
     atlas.commands.clear()
     assert backend.ensure_indexes().vector_index == "keep"
     backend.save([record("b")])
@@ -166,9 +116,9 @@ DRIFTED = [
 def test_a_definition_that_has_drifted_is_mended_once(
     atlas: AtlasStandin, make: MakeBackend, backend: MongoStorageBackend, definition: dict[str, Any]
 ) -> None:
-    create(backend, definition)
+    create_index(backend, definition)
     assert backend.ensure_indexes().vector_index == "update"
-    assert backend.search(VECTOR, categories=["none"]) == []
+    assert backend.search(QUERY, categories=["none"]) == []
     assert make().ensure_indexes().vector_index == "keep"
     assert len(sent(atlas, "updateSearchIndex")) == 1
 
@@ -179,7 +129,7 @@ def test_an_update_keeps_what_others_have_added_to_the_definition(backend: Mongo
         {"type": "vector", "path": "image", "numDimensions": 4, "similarity": "euclidean"},
     ]
     vector = with_vector(quantization="scalar", hnswOptions={"maxEdges": 32})["fields"][0]
-    create(backend, {"fields": [vector, *others], "numPartitions": 2})
+    create_index(backend, {"fields": [vector, *others], "numPartitions": 2})
     backend.ensure_indexes()
     definition = latest(backend)["latestDefinition"]
     assert vector in definition["fields"]
@@ -188,7 +138,7 @@ def test_an_update_keeps_what_others_have_added_to_the_definition(backend: Mongo
 
 
 def test_an_index_of_another_type_is_left_alone_and_told_of(make: MakeBackend, backend: MongoStorageBackend) -> None:
-    create(backend, {"mappings": {"dynamic": True}}, "search")
+    create_index(backend, {"mappings": {"dynamic": True}}, "search")
     report = make(search_mode="auto").ensure_indexes()
     assert (report.vector_index, report.vector_index_state) == (
         "conflict",
@@ -214,7 +164,7 @@ def test_it_waits_until_the_index_answers(atlas: AtlasStandin, backend: MongoSto
 def test_an_update_is_waited_for_although_the_old_definition_answers(
     atlas: AtlasStandin, backend: MongoStorageBackend, clock: Clock
 ) -> None:
-    create(backend, DRIFTED[0])
+    create_index(backend, DRIFTED[0])
     atlas.pace.build_seconds = None
     clock.at_pause = lambda pauses: atlas.finish_builds() if pauses == 3 else None
     assert backend.ensure_indexes().vector_index == "update"
@@ -244,7 +194,7 @@ def test_an_index_that_fails_ends_the_wait_with_the_words_of_the_server(
     atlas: AtlasStandin, backend: MongoStorageBackend, clock: Clock, is_update: bool
 ) -> None:
     if is_update:
-        create(backend, DRIFTED[0])
+        create_index(backend, DRIFTED[0])
     atlas.pace.build_seconds = None
     database = backend._store.settings.database
     clock.at_pause = lambda pauses: (
@@ -259,7 +209,7 @@ def test_an_index_that_fails_ends_the_wait_with_the_words_of_the_server(
 def test_an_index_that_has_failed_is_mended(
     atlas: AtlasStandin, make: MakeBackend, backend: MongoStorageBackend, is_update: bool
 ) -> None:
-    create(backend, DRIFTED[0])
+    create_index(backend, DRIFTED[0])
     if is_update:
         atlas.pace.build_seconds = None
         make().ensure_indexes(wait=False)

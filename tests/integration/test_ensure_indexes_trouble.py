@@ -2,78 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 import multiprocessing
-import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from crewai.memory.types import MemoryRecord
-from pymongo import monitoring
 from pymongo.errors import OperationFailure
-from pymongo.operations import SearchIndexModel
 
 from crewai_mongodb_memory import MongoStorageBackend, VectorIndexFailedError, VectorIndexNotReadyError
 from crewai_mongodb_memory.vector_index import definition_document
 from tests.atlas_standin import AtlasStandin
+from tests.stores import INDEX, Clock, MakeBackend, Meanwhile, at_once, collection_of, create_index, record, warnings
 
-INDEX = "idx_crewai_memory"
-VECTOR = [1.0, 0.0]
 ANSWERS = "the index answers"
-MakeBackend = Callable[..., MongoStorageBackend]
-
-
-class Clock:
-    """Time that passes only while an operation pauses; ``at_pause`` is called each time with how often it has."""
-
-    def __init__(self) -> None:
-        self.now, self.pauses = 1000.0, 0
-        self.at_pause: Callable[[int], None] = lambda _: None
-
-    def __call__(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
-        self.pauses += 1
-        self.at_pause(self.pauses)
-
-
-class Meanwhile(monitoring.CommandListener):
-    """Does something once, between the answer to a command and the next command."""
-
-    def __init__(self, command: str) -> None:
-        self.command = command
-        self.action: Callable[[], Any] | None = None
-
-    def started(self, event: monitoring.CommandStartedEvent) -> None:
-        pass
-
-    def succeeded(self, event: monitoring.CommandSucceededEvent) -> None:
-        if event.command_name == self.command and self.action is not None:
-            action, self.action = self.action, None
-            action()
-
-    def failed(self, event: monitoring.CommandFailedEvent) -> None:
-        pass
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr("crewai_mongodb_memory.driver.time", clock)
-    return clock
-
-
-@pytest.fixture
-def make(make_atlas_backend: MakeBackend, clock: Clock) -> MakeBackend:
-    def made(**arguments: Any) -> MongoStorageBackend:
-        backend = make_atlas_backend(**arguments)
-        backend._store.clock = clock
-        return backend
-
-    return made
 
 
 @pytest.fixture
@@ -84,22 +24,9 @@ def other(make: MakeBackend) -> MongoStorageBackend:
     return backend
 
 
-def record(record_id: str, embedding: list[float] | None = None, **fields: Any) -> MemoryRecord:
-    return MemoryRecord(id=record_id, content=record_id, embedding=embedding or VECTOR, **fields)
-
-
-def collection_of(backend: MongoStorageBackend) -> Any:
-    return backend._connection.collection("memories")
-
-
 def create(backend: MongoStorageBackend, dimensions: int = 2, paths: int = 5) -> None:
     """Create the index, with so many of its filter paths."""
-    definition = {"fields": definition_document(dimensions)["fields"][: paths + 1]}
-    collection_of(backend).create_search_index(SearchIndexModel(definition=definition, name=INDEX, type="vectorSearch"))
-
-
-def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [line.message for line in caplog.records if line.levelno == logging.WARNING]
+    create_index(backend, {"fields": definition_document(dimensions)["fields"][: paths + 1]})
 
 
 # 125: the management service is not there yet
@@ -232,19 +159,8 @@ def test_a_conflict_by_name_is_reported_and_the_rest_made(other: MongoStorageBac
 def test_several_threads_at_once_make_one_of_everything(atlas: AtlasStandin, make_atlas_backend: MakeBackend) -> None:
     atlas.pace.build_seconds = 0.1
     backends = [make_atlas_backend(dimensions=2) for _ in range(6)]
-    states: list[str] = []
-    start = threading.Barrier(len(backends))
-
-    def ensure(backend: MongoStorageBackend) -> None:
-        start.wait()
-        states.append(backend.ensure_indexes(timeout=30).vector_index_state)
-
-    threads = [threading.Thread(target=ensure, args=(backend,)) for backend in backends]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert states == [ANSWERS] * 6
+    reports = at_once(lambda backend: backend.ensure_indexes(timeout=30), backends)
+    assert [report.vector_index_state for report in reports] == [ANSWERS] * 6
     assert len(list(collection_of(backends[0]).list_search_indexes())) == 1
     assert len(collection_of(backends[0]).index_information()) == 5
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,21 +9,11 @@ from crewai.memory.types import MemoryRecord
 
 from crewai_mongodb_memory import MongoStorageBackend
 from tests.atlas_standin import AtlasStandin
-
-VECTOR = [1.0, 0.0]
-MakeBackend = Callable[..., MongoStorageBackend]
-
-
-def record(record_id: str, **fields: Any) -> MemoryRecord:
-    return MemoryRecord(id=record_id, content=record_id, embedding=VECTOR, **fields)
+from tests.stores import QUERY, MakeBackend, record, warnings
 
 
 def found(backend: MongoStorageBackend) -> list[str]:
-    return [hit.id for hit, _ in backend.search(VECTOR)]
-
-
-def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [line.message for line in caplog.records if line.levelno == logging.WARNING]
+    return [hit.id for hit, _ in backend.search(QUERY)]
 
 
 def test_it_creates_the_index_and_does_not_wait_for_it(atlas: AtlasStandin, make_atlas_backend: MakeBackend) -> None:

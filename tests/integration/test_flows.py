@@ -13,9 +13,7 @@ from crewai.flow.human_feedback import DistilledLessons, HumanFeedbackResult, Pr
 
 from crewai_mongodb_memory import MongoStorageBackend
 from tests.scripted import ScriptedLLM, embed_words
-from tests.team import LAUNCH, agent, crew, scopes_and_contents, told
-
-MakeMemory = Callable[..., Memory]
+from tests.team import LAUNCH, MakeMemory, agent, crew, scopes_and_contents, told
 
 
 class Diary(Flow[dict[str, Any]]):

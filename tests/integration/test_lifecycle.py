@@ -13,40 +13,27 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pymongo
 import pytest
 from crewai import Agent, Crew, Flow, Memory, Task
-from crewai.memory.storage.factory import set_memory_storage_factory
 from crewai.memory.types import MemoryRecord
 from pymongo.errors import ConnectionFailure
 
 from crewai_mongodb_memory import ConfigurationError, MongoStorageBackend, mongo_storage_factory
 from tests.atlas_standin import AtlasStandin
 from tests.scripted import ScriptedLLM, embed_words
+from tests.stores import MakeBackend, at_once
 
-MakeBackend = Callable[..., MongoStorageBackend]
 UNREACHABLE = "mongodb://ann:s%40cret@127.0.0.1:9/?serverSelectionTimeoutMS=200"
 
 
 def record(content: str = "a fact", **fields: Any) -> MemoryRecord:
     return MemoryRecord(**{"content": content, "embedding": [1.0, 0.0], **fields})
-
-
-@pytest.fixture
-def register() -> Iterator[Callable[..., Any]]:
-    """Registers a factory with CrewAI for this test."""
-
-    def register(*arguments: Any, **options: Any) -> Any:
-        factory = mongo_storage_factory(*arguments, **options)
-        set_memory_storage_factory(factory)
-        return factory
-
-    yield register
-    set_memory_storage_factory(None)
 
 
 @pytest.fixture
@@ -68,24 +55,14 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def test_event_loops_in_two_threads_at_once(backend: MongoStorageBackend) -> None:
-    errors: list[BaseException] = []
-
     def work(name: str) -> None:
         async def many() -> None:
             await asyncio.gather(*(backend.asave([record(id=f"{name}-{number}")]) for number in range(10)))
 
-        try:
-            for _ in range(2):
-                asyncio.run(many())
-        except BaseException as error:
-            errors.append(error)
+        for _ in range(2):
+            asyncio.run(many())
 
-    threads = [threading.Thread(target=work, args=(name,)) for name in "ab"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
+    at_once(work, "ab")
     assert backend.count() == 20
 
 
@@ -270,6 +247,47 @@ assert backend.count() == 4, backend.count()
 backend.close()
 """
 
+FORK_IN_THE_MIDDLE = """
+import os, threading
+from crewai.memory.types import MemoryRecord
+from crewai_mongodb_memory import MongoStorageBackend, OfflineEmbedder, mongo_storage_factory
+from crewai_mongodb_memory.locks import ForkSafeLock
+where = dict(database_name={database!r}, search_mode="auto")
+backend, factory = MongoStorageBackend({server!r}, **where), mongo_storage_factory({server!r}, **where)
+embed = OfflineEmbedder()
+held, go_on = threading.Event(), threading.Event()
+
+def be_in_the_middle_of_everything():
+    for lock in list(ForkSafeLock._all):
+        lock.__enter__()
+    held.set()
+    go_on.wait()
+
+threading.Thread(target=be_in_the_middle_of_everything, daemon=True).start()
+held.wait()
+pid = os.fork()
+if pid == 0:
+    backend.save([MemoryRecord(id="child", content="x", embedding=embed.embed_query("x"))])
+    ok = factory("mongodb").count() == 1
+    backend.close(), factory("mongodb").close()
+    os._exit(0 if ok else 1)
+assert os.waitpid(pid, 0)[1] == 0
+os._exit(0)
+"""
+
+NOTHING_LEFT_TO_BUILD = """
+from crewai.flow import runtime
+from crewai.memory.encoding_flow import EncodingFlow
+from crewai.memory.recall_flow import RecallFlow
+import crewai_mongodb_memory
+
+def build(flow):
+    raise AssertionError(f"{flow.__name__} is built while threads use it")
+
+runtime.build_flow_definition = build
+EncodingFlow.flow_definition(), RecallFlow.flow_definition()
+"""
+
 WRITERS = """
 import os
 from crewai.memory.types import MemoryRecord
@@ -303,6 +321,15 @@ def test_forked_workers_use_a_backend_that_the_parent_used(
     assert backend.count() == 4
 
 
+def test_a_fork_in_the_middle_of_other_threads_work_leaves_the_child_working(
+    server: str, database_name: str, backend: MongoStorageBackend
+) -> None:
+    process = python(FORK_IN_THE_MIDDLE.format(server=server, database=database_name))
+    _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (0, "")
+    assert [found.id for found in backend.list_records()] == ["child"]
+
+
 def test_eight_processes_write_one_store_and_nothing_is_lost_or_doubled(
     server: str, database_name: str, backend: MongoStorageBackend
 ) -> None:
@@ -311,6 +338,12 @@ def test_eight_processes_write_one_store_and_nothing_is_lost_or_doubled(
     assert (process.returncode, errors) == (0, "")
     assert backend.count() == 200
     assert len({found.id for found in backend.list_records(limit=500)}) == 200
+
+
+def test_the_first_memories_of_several_threads_at_once_find_crewais_flows_built() -> None:
+    process = python(NOTHING_LEFT_TO_BUILD)
+    _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (0, "")
 
 
 # Loud where CrewAI is silent
@@ -367,7 +400,8 @@ def test_two_users_of_one_host_are_told_apart_in_dumps() -> None:
 
 def test_event_loops_leave_nothing_behind(backend: MongoStorageBackend) -> None:
     backend.count()
-    clients = backend._connection._held()
+    clients = backend._connection._clients
+    assert clients is not None
     for _ in range(5):
         asyncio.run(backend.acount())
     assert len(clients._aclients) == len(clients._loops) == 0
@@ -385,21 +419,15 @@ def test_when_server_and_supervisor_are_gone_the_next_call_but_one_finds_a_new_s
 
 def test_closing_one_memory_cuts_off_no_other_in_the_middle_of_its_saves(make_backend: MakeBackend) -> None:
     backend = make_backend()
-    errors: list[Exception] = []
 
     def save(name: str) -> None:
-        try:
-            for number in range(20):
-                backend.save([record(id=f"{name}-{number}")])
-        except Exception as error:
-            errors.append(error)
+        for number in range(20):
+            backend.save([record(id=f"{name}-{number}")])
 
-    threads = [threading.Thread(target=save, args=(name,)) for name in "ab"]
-    for thread in threads:
-        thread.start()
-    while any(thread.is_alive() for thread in threads):
-        backend.close()
-    for thread in threads:
-        thread.join()
-    assert errors == []
+    with ThreadPoolExecutor(2) as threads:
+        saves = [threads.submit(save, name) for name in "ab"]
+        while not all(one.done() for one in saves):
+            backend.close()
+    for one in saves:
+        one.result()
     assert backend.count() == 40

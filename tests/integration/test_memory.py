@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,23 +11,16 @@ from crewai import Memory
 from crewai.memory.analyze import ConsolidationAction, ConsolidationPlan, MemoryAnalysis, QueryAnalysis
 
 from crewai_mongodb_memory import MongoStorageBackend
-from tests.scripted import ScriptedLLM, embed_words
+from tests.scripted import ScriptedLLM
+from tests.stores import MakeBackend
+from tests.team import MakeMemory
 
 FACTS = ["Ada drinks green tea every morning", "The release train leaves on Thursday", "Bob plays chess on Sundays"]
 
 
 @pytest.fixture
-def make_memory(backend: MongoStorageBackend) -> Callable[..., Memory]:
-    def make(script: dict[Any, Any] | None = None, **settings: Any) -> Memory:
-        return Memory(
-            storage=settings.pop("storage", backend), llm=ScriptedLLM(script), embedder=embed_words, **settings
-        )
-
-    return make
-
-
-@pytest.fixture
-def memory(make_memory: Callable[..., Memory]) -> Memory:
+def memory(make_memory: MakeMemory) -> Memory:
+    """A memory of all scopes."""
     return make_memory()
 
 
@@ -93,7 +85,7 @@ def test_a_slice_sees_its_scopes_only(memory: Memory) -> None:
     assert sorted(contents(view.recall("tea release chess", depth="shallow"))) == sorted(FACTS[:2])
 
 
-def test_a_root_scope_confines_forgetting_and_reset(make_memory: Callable[..., Memory]) -> None:
+def test_a_root_scope_confines_forgetting_and_reset(make_memory: MakeMemory) -> None:
     one, two = make_memory(root_scope="/crew/one"), make_memory(root_scope="/crew/two")
     one.remember(FACTS[0])
     two.remember(FACTS[1])
@@ -123,9 +115,9 @@ def test_an_update_by_hand_is_found_by_its_new_content(memory: Memory) -> None:
     assert contents(memory.recall("black coffee", depth="shallow", source="ada"))[0] == "Ada now drinks black coffee"
 
 
-def test_consolidation_keeps_a_private_memory_private(make_memory: Callable[..., Memory]) -> None:
+def test_consolidation_keeps_a_private_memory_private(make_memory: MakeMemory) -> None:
     plans: list[ConsolidationPlan] = []
-    memory = make_memory({ConsolidationPlan: lambda _: plans[-1]})
+    memory = make_memory(llm=ScriptedLLM({ConsolidationPlan: lambda _: plans[-1]}))
     private = memory.remember("Alice earns 90000 a year", source="alice", private=True)
     assert private is not None
     merged = ConsolidationAction(action="update", record_id=private.id, new_content="Alice earns 90000 a year, gross")
@@ -136,34 +128,34 @@ def test_consolidation_keeps_a_private_memory_private(make_memory: Callable[...,
     assert (match.record.content, match.record.private) == ("Alice earns 90000 a year, gross", True)
 
 
-def test_an_invented_id_in_a_plan_deletes_nothing_else(
-    make_memory: Callable[..., Memory], make_backend: Callable[..., MongoStorageBackend]
-) -> None:
+def test_an_invented_id_in_a_plan_deletes_nothing_else(make_memory: MakeMemory, make_backend: MakeBackend) -> None:
     mine, theirs = make_backend(tenant="mine"), make_backend(tenant="theirs")
     other = make_memory(storage=theirs).remember(FACTS[0])
     assert other is not None
     deletes = [ConsolidationAction(action="delete", record_id=one) for one in (other.id, "invented")]
-    memory = make_memory({ConsolidationPlan: ConsolidationPlan(actions=deletes, insert_new=True)}, storage=mine)
+    memory = make_memory(
+        llm=ScriptedLLM({ConsolidationPlan: ConsolidationPlan(actions=deletes, insert_new=True)}), storage=mine
+    )
     memory.remember(FACTS[1])
     memory.remember(FACTS[1] + " again")
     assert theirs.get_record(other.id) is not None
     assert mine.count() == 2
 
 
-def test_a_scope_suggested_by_a_model_opens_no_other_tenant(
-    make_memory: Callable[..., Memory], make_backend: Callable[..., MongoStorageBackend]
-) -> None:
+def test_a_scope_suggested_by_a_model_opens_no_other_tenant(make_memory: MakeMemory, make_backend: MakeBackend) -> None:
     escape = QueryAnalysis(keywords=[], suggested_scopes=["/b"], complexity="simple", recall_queries=["tea"])
-    a = make_memory({QueryAnalysis: escape}, storage=make_backend(tenant="a"), query_analysis_threshold=0)
+    a = make_memory(
+        llm=ScriptedLLM({QueryAnalysis: escape}), storage=make_backend(tenant="a"), query_analysis_threshold=0
+    )
     b = make_memory(storage=make_backend(tenant="b"))
     b.remember(FACTS[0], scope="/b", categories=["x"], importance=0.5)
     assert contents(b.recall("tea", depth="shallow")) == [FACTS[0]]
     assert a.recall("Who drinks tea in the morning?", depth="deep") == []
 
 
-def test_a_raw_scope_of_a_model_is_stored_in_one_spelling(make_memory: Callable[..., Memory]) -> None:
+def test_a_raw_scope_of_a_model_is_stored_in_one_spelling(make_memory: MakeMemory) -> None:
     analysis = MemoryAnalysis(suggested_scope="Sales//EU/ ", categories=["deal"], importance=0.5)
-    memory = make_memory({MemoryAnalysis: analysis})
+    memory = make_memory(llm=ScriptedLLM({MemoryAnalysis: analysis}))
     memory.remember(FACTS[0])
     assert memory.list_scopes() == ["/Sales"]
     assert contents(memory.recall("tea", scope="/Sales/EU", depth="shallow")) == [FACTS[0]]
@@ -177,9 +169,7 @@ def test_blank_content_is_kept_without_an_embedding(memory: Memory, backend: Mon
     assert stored.embedding is None
 
 
-def test_reset_all_spares_other_tenants(
-    make_memory: Callable[..., Memory], make_backend: Callable[..., MongoStorageBackend]
-) -> None:
+def test_reset_all_spares_other_tenants(make_memory: MakeMemory, make_backend: MakeBackend) -> None:
     one, two = (make_memory(storage=make_backend(tenant=tenant)) for tenant in ("one", "two"))
     one.remember_many([f"{fact} {number}" for fact in FACTS for number in range(10)])
     two.remember(FACTS[0])
@@ -188,7 +178,7 @@ def test_reset_all_spares_other_tenants(
     assert contents(two.recall("tea", depth="shallow")) == [FACTS[0]]
 
 
-def test_closing_a_memory_leaves_another_on_the_same_storage_working(make_memory: Callable[..., Memory]) -> None:
+def test_closing_a_memory_leaves_another_on_the_same_storage_working(make_memory: MakeMemory) -> None:
     one, two = make_memory(), make_memory()
     one.remember(FACTS[0])
     one.close()

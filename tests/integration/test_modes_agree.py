@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
@@ -12,8 +11,8 @@ from hypothesis import strategies as st
 
 from crewai_mongodb_memory import MongoStorageBackend
 from tests.atlas_standin import AtlasStandin
+from tests.stores import MakeBackend
 
-MakeBackend = Callable[..., MongoStorageBackend]
 Hits = list[tuple[MemoryRecord, float]]
 
 # Few values of everything, so that ties, duplicates and matching filters are common.

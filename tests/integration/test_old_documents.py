@@ -2,46 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 import pytest
-from crewai.memory.types import MemoryRecord
-from pymongo import monitoring
 
-from crewai_mongodb_memory import MongoStorageBackend
 from tests.atlas_standin import AtlasStandin
-
-VECTOR = [1.0, 0.0]
-MakeBackend = Callable[..., MongoStorageBackend]
-
-
-class Meanwhile(monitoring.CommandListener):
-    """Does something once, between the answer to a command and the next command."""
-
-    def __init__(self, command: str) -> None:
-        self.command = command
-        self.action: Callable[[], Any] | None = None
-
-    def started(self, event: monitoring.CommandStartedEvent) -> None:
-        pass
-
-    def succeeded(self, event: monitoring.CommandSucceededEvent) -> None:
-        if event.command_name == self.command and self.action is not None:
-            action, self.action = self.action, None
-            action()
-
-    def failed(self, event: monitoring.CommandFailedEvent) -> None:
-        pass
-
-
-def record(record_id: str, **fields: Any) -> MemoryRecord:
-    return MemoryRecord(id=record_id, content=record_id, embedding=VECTOR, **fields)
-
-
-def collection_of(backend: MongoStorageBackend) -> Any:
-    return backend._connection.collection("memories")
+from tests.stores import QUERY, MakeBackend, Meanwhile, collection_of, record
 
 
 def old_document(number: int, **fields: Any) -> dict[str, Any]:
@@ -56,7 +23,7 @@ def old_document(number: int, **fields: Any) -> dict[str, Any]:
         "importance": 0.5,
         "created_at": moment,
         "last_accessed": moment,
-        "embedding": VECTOR,
+        "embedding": QUERY,
         "source": None,
         "private": False,
     } | fields
@@ -73,7 +40,7 @@ def test_old_documents_get_their_tokens_in_batches(
     assert backend.ensure_indexes(on_progress=told.append).backfilled == 25
     assert [len(body["updates"]) for name, body in atlas.commands if name == "update"] == [10, 10, 5]
     assert sum("earlier version" in line for line in told) == 3
-    assert [one.id for one, _ in backend.search(VECTOR, metadata_filter={"n": 12})] == ["00012"]
+    assert [one.id for one, _ in backend.search(QUERY, metadata_filter={"n": 12})] == ["00012"]
     assert backend.delete(metadata_filter={"even": True}, scope_prefix="/x") == 13
     assert backend.ensure_indexes().backfilled == 0
 
@@ -97,4 +64,4 @@ def test_a_document_that_changes_while_it_is_completed_keeps_the_change(make_atl
     meanwhile.action = lambda: other.update(record("00001", scope="/moved", metadata={"n": "new"}))
     backend.ensure_indexes()
     assert other.count("/moved") == 1
-    assert [one.id for one, _ in other.search(VECTOR, metadata_filter={"n": "new"})] == ["00001"]
+    assert [one.id for one, _ in other.search(QUERY, metadata_filter={"n": "new"})] == ["00001"]

@@ -7,8 +7,8 @@ process: it shares no memory of recent writes.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from datetime import datetime, timezone
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,64 +19,27 @@ from crewai.memory.types import MemoryRecord
 from crewai_mongodb_memory import InvalidRecordError, MongoStorageBackend
 from tests.atlas_standin import AtlasStandin
 from tests.scripted import ScriptedLLM, embed_words
+from tests.stores import QUERY, Clock, MakeBackend, asked, collection_of, distant, ids
 
-QUERY = [1.0, 0.0]
 FIELDS: dict[str, Any] = {"scope": "/x/y", "categories": ["c"], "metadata": {"k": 1}}
 CRITERIA: dict[str, Any] = {"scope_prefix": "/x", "categories": ["c", "d"], "metadata_filter": {"k": 1}}
-MakeBackend = Callable[..., MongoStorageBackend]
-
-
-class Clock:
-    """Time that only tests move."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def record(record_id: str, distance: float = 0.0, **fields: Any) -> MemoryRecord:
-    """A record the farther from ``QUERY`` the greater its distance."""
-    return MemoryRecord(id=record_id, content=record_id, embedding=[1.0, distance], **fields)
 
 
 def ten(**fields: Any) -> list[MemoryRecord]:
     """Records r0, the nearest, to r9."""
-    return [record(f"r{number}", number / 10, **fields) for number in range(10)]
-
-
-def ids(hits: list[tuple[MemoryRecord, float]]) -> list[str]:
-    return [hit.id for hit, _ in hits]
-
-
-def asked(atlas: AtlasStandin) -> list[str]:
-    """The names of the commands since the last call."""
-    names = [name for name, _ in atlas.commands]
-    atlas.commands.clear()
-    return names
+    return [distant(f"r{number}", number / 10, **fields) for number in range(10)]
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def make(make_atlas_backend: MakeBackend, clock: Clock) -> MakeBackend:
-    def made(**arguments: Any) -> MongoStorageBackend:
-        backend = make_atlas_backend(**{"dimensions": 2, **arguments})
-        backend._store.clock = clock
-        return backend
-
-    return made
+def make(make: MakeBackend) -> MakeBackend:
+    return partial(make, dimensions=2)
 
 
 @pytest.fixture
 def backend(atlas: AtlasStandin, make: MakeBackend) -> MongoStorageBackend:
     """A backend on a store whose index knows one distant record, ``old``, and nothing that is written later."""
     backend = make()
-    make(read_your_writes=0).save([record("old", 100.0, **FIELDS)])
+    make(read_your_writes=0).save([distant("old", 100.0, **FIELDS)])
     atlas.lag = None
     return backend
 
@@ -92,20 +55,20 @@ def outsider(make: MakeBackend, backend: MongoStorageBackend) -> MongoStorageBac
 
 
 def test_what_was_saved_is_found_at_once_and_each_time(backend: MongoStorageBackend) -> None:
-    backend.save([record("new", **FIELDS)])
+    backend.save([distant("new", **FIELDS)])
     for _ in range(20):
         assert ids(backend.search(QUERY, **CRITERIA)) == ["new", "old"]
 
 
 @pytest.mark.parametrize("name", sorted(CRITERIA))
 def test_a_recent_record_has_to_meet_every_filter(backend: MongoStorageBackend, name: str) -> None:
-    backend.save([record("new", scope="/xy", categories=["e"], metadata={"k": 2})])
+    backend.save([distant("new", scope="/xy", categories=["e"], metadata={"k": 2})])
     assert ids(backend.search(QUERY, **{name: CRITERIA[name]})) == ["old"]
 
 
 def test_an_update_is_found_by_what_it_changed(backend: MongoStorageBackend) -> None:
-    backend.save([record("new", 50.0, **FIELDS)])
-    backend.update(record("new", 0.0, scope="/z", categories=["f"], metadata={"k": 9}))
+    backend.save([distant("new", 50.0, **FIELDS)])
+    backend.update(distant("new", 0.0, scope="/z", categories=["f"], metadata={"k": 9}))
     assert ids(backend.search(QUERY, "/x")) == ["old"]
     criteria: list[dict[str, Any]] = [{"scope_prefix": "/z"}, {"categories": ["f"]}, {"metadata_filter": {"k": 9}}]
     for one in criteria:
@@ -121,7 +84,7 @@ def test_an_update_of_what_the_index_knows_counts_as_well(backend: MongoStorageB
 def test_a_record_saved_again_with_nothing_to_find_it_by_is_found_no_more(
     backend: MongoStorageBackend, embedding: list[float] | None
 ) -> None:
-    backend.save([record("new")])
+    backend.save([distant("new")])
     backend.save([MemoryRecord(id="old", content="old", embedding=embedding)])
     assert ids(backend.search(QUERY)) == ["new"]
 
@@ -138,7 +101,7 @@ def test_after_its_seconds_a_write_is_found_by_an_exact_search(
 ) -> None:
     assert backend.count() == 1
     writer = make(read_your_writes=60)
-    writer.save([record("new", **FIELDS)])
+    writer.save([distant("new", **FIELDS)])
     writer.search(QUERY)
     clock.now += later
     atlas.commands.clear()
@@ -147,9 +110,9 @@ def test_after_its_seconds_a_write_is_found_by_an_exact_search(
 
 
 def test_what_was_written_before_a_save_failed_is_found(make: MakeBackend, backend: MongoStorageBackend) -> None:
-    make(tenant="theirs").save([record("theirs")])
+    make(tenant="theirs").save([distant("theirs")])
     with pytest.raises(InvalidRecordError):
-        make(tenant="mine").save([record("mine"), record("theirs")])
+        make(tenant="mine").save([distant("mine"), distant("theirs")])
     assert ids(make(tenant="mine").search(QUERY)) == ["mine"]
     assert backend.count() == 3
 
@@ -157,8 +120,8 @@ def test_what_was_written_before_a_save_failed_is_found(make: MakeBackend, backe
 def test_the_asynchronous_twins_remember_too(backend: MongoStorageBackend) -> None:
     async def write_and_search() -> list[str]:
         async with backend:
-            await backend.asave([record("a"), record("b", 0.1)])
-            await backend.aupdate(record("b", 0.2, scope="/z"))
+            await backend.asave([distant("a"), distant("b", 0.1)])
+            await backend.aupdate(distant("b", 0.2, scope="/z"))
             await backend.adelete(record_ids=["a"])
             return ids(await backend.asearch(QUERY, "/z"))
 
@@ -187,10 +150,10 @@ def test_once_the_index_has_caught_up_a_search_is_one_command_again(
     backend.search(QUERY)
     asked(atlas)
     assert len(backend.search(QUERY)) == 10
-    assert asked(atlas) == ["aggregate", "find"]
+    assert asked(atlas) == ["$vectorSearch", "find"]
     atlas.flush()
     assert len(backend.search(QUERY)) == 10
-    assert asked(atlas) == ["aggregate"]
+    assert asked(atlas) == ["$vectorSearch"]
 
 
 def test_recent_records_that_are_not_among_the_nearest_cost_nothing(
@@ -198,11 +161,11 @@ def test_recent_records_that_are_not_among_the_nearest_cost_nothing(
 ) -> None:
     backend.save(ten())
     atlas.flush()
-    backend.save([record(f"far{number}", 200.0) for number in range(20)])
+    backend.save([distant(f"far{number}", 200.0) for number in range(20)])
     backend.search(QUERY)
     asked(atlas)
     assert len(backend.search(QUERY, limit=5)) == 5
-    assert asked(atlas) == ["aggregate"]
+    assert asked(atlas) == ["$vectorSearch"]
 
 
 # Deleting and moving
@@ -240,25 +203,25 @@ def test_after_the_five_nearest_have_moved_the_other_five_are_found(
     backend: MongoStorageBackend, outsider: MongoStorageBackend, by: str
 ) -> None:
     for number in range(5):
-        (backend if by == "this process" else outsider).update(record(f"r{number}", number / 10, scope="/moved"))
+        (backend if by == "this process" else outsider).update(distant(f"r{number}", number / 10, scope="/moved"))
     assert ids(backend.search(QUERY, "/ten", limit=5)) == ["r5", "r6", "r7", "r8", "r9"]
 
 
 def test_many_deletes_that_the_index_does_not_know_hide_nothing(
     atlas: AtlasStandin, backend: MongoStorageBackend, outsider: MongoStorageBackend
 ) -> None:
-    outsider.save([record(f"gone{number}", scope="/gone") for number in range(20)] + ten(scope="/ten"))
+    outsider.save([distant(f"gone{number}", scope="/gone") for number in range(20)] + ten(scope="/ten"))
     atlas.flush()
     backend.reset("/gone")
     assert ids(backend.search(QUERY, limit=5)) == ["r0", "r1", "r2", "r3", "r4"]
 
 
 def test_a_record_deleted_and_saved_again_is_the_new_one(atlas: AtlasStandin, backend: MongoStorageBackend) -> None:
-    backend.save([record("new", 0.0, **FIELDS)])
+    backend.save([distant("new", 0.0, **FIELDS)])
     atlas.flush()
     backend.delete(record_ids=["new"])
     assert ids(backend.search(QUERY)) == ["old"]
-    backend.save([record("new", 300.0, **FIELDS)])
+    backend.save([distant("new", 300.0, **FIELDS)])
     assert ids(backend.search(QUERY)) == ["old", "new"]
 
 
@@ -266,7 +229,7 @@ def test_after_a_reset_nothing_old_comes_back(backend: MongoStorageBackend) -> N
     backend.save(ten())
     backend.reset()
     assert backend.search(QUERY) == []
-    backend.save([record("new")])
+    backend.save([distant("new")])
     assert ids(backend.search(QUERY)) == ["new"]
 
 
@@ -275,9 +238,9 @@ def test_a_document_that_is_no_record_breaks_no_delete_and_no_search(
     backend: MongoStorageBackend, document: dict[str, Any]
 ) -> None:
     odd = {"_id": "odd", "content": "odd", "embedding": QUERY} | document
-    backend._connection.collection("memories").insert_one(odd)
+    collection_of(backend).insert_one(odd)
     backend.update(MemoryRecord(id="odd", content="changed"))
-    backend.save([record("new", **FIELDS)])
+    backend.save([distant("new", **FIELDS)])
     assert ids(backend.search(QUERY, **CRITERIA)) == ["new", "old"]
     assert backend.delete(older_than=datetime(2100, 1, 1, tzinfo=timezone.utc)) == 2
 
@@ -285,7 +248,7 @@ def test_a_document_that_is_no_record_breaks_no_delete_and_no_search(
 def test_what_another_process_embedded_anew_has_the_score_of_what_it_is_now(
     atlas: AtlasStandin, backend: MongoStorageBackend, outsider: MongoStorageBackend
 ) -> None:
-    backend.save([record("new", 0.0)])
+    backend.save([distant("new", 0.0)])
     outsider.update(MemoryRecord(id="new", content="something else", embedding=[0.0, 1.0]))
     atlas.flush()
     scores = {hit.content: score for hit, score in backend.search(QUERY)}

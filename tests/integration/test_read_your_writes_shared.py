@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,14 +11,7 @@ from crewai_mongodb_memory import MongoStorageBackend
 from crewai_mongodb_memory.filters import Criteria
 from crewai_mongodb_memory.recent import MOST_RECORDS, RecentWrites
 from tests.atlas_standin import AtlasStandin
-
-QUERY = [1.0, 0.0]
-MakeBackend = Callable[..., MongoStorageBackend]
-
-
-def record(record_id: str, distance: float = 0.0, **fields: Any) -> MemoryRecord:
-    """A record the farther from ``QUERY`` the greater its distance."""
-    return MemoryRecord(id=record_id, content=record_id, embedding=[1.0, distance], **fields)
+from tests.stores import QUERY, MakeBackend, at_once, distant
 
 
 def found(backend: MongoStorageBackend, **criteria: Any) -> list[str]:
@@ -38,7 +29,7 @@ def make(atlas: AtlasStandin, make_atlas_backend: MakeBackend) -> MakeBackend:
         return make_atlas_backend(**{"dimensions": 2, **arguments})
 
     for tenant in (None, "acme", "other"):
-        made(tenant=tenant, read_your_writes=0).save([record(f"old {tenant}", 9.0, scope="/old")])
+        made(tenant=tenant, read_your_writes=0).save([distant(f"old {tenant}", 9.0, scope="/old")])
     atlas.lag = None
     return made
 
@@ -50,28 +41,28 @@ def make(atlas: AtlasStandin, make_atlas_backend: MakeBackend) -> MakeBackend:
 )
 def test_what_one_backend_wrote_another_of_the_same_process_finds(make: MakeBackend, arguments: dict[str, Any]) -> None:
     writer, reader = make(**arguments), make()
-    writer.save([record("a"), record("b", 0.1)])
+    writer.save([distant("a"), distant("b", 0.1)])
     assert found(reader) == ["a", "b"]
-    writer.update(record("b", 0.1, scope="/moved"))
+    writer.update(distant("b", 0.1, scope="/moved"))
     assert found(reader, scope_prefix="/moved") == ["b"]
     writer.delete(record_ids=["a"])
     assert found(reader) == ["b"]
 
 
 def test_the_same_server_said_in_another_way_is_the_same_store(atlas: AtlasStandin, make: MakeBackend) -> None:
-    make(connection_string=f"{atlas.uri}&retryReads=false").save([record("a")])
+    make(connection_string=f"{atlas.uri}&retryReads=false").save([distant("a")])
     assert found(make()) == ["a"]
 
 
 def test_another_collection_is_another_store(make: MakeBackend) -> None:
-    make(collection_name="others").save([record("a")])
+    make(collection_name="others").save([distant("a")])
     assert found(make()) == []
 
 
 def test_a_tenant_never_sees_what_another_has_just_written(make: MakeBackend) -> None:
     acme, other, everyone = make(tenant="acme"), make(tenant="other"), make()
-    acme.save([record("a")])
-    other.save([record("b", 0.1)])
+    acme.save([distant("a")])
+    other.save([distant("b", 0.1)])
     assert (found(acme), found(other), found(everyone)) == (["a"], ["b"], ["a", "b"])
     acme.delete(record_ids=["a"])
     assert (found(acme), found(other), found(everyone)) == ([], ["b"], ["b"])
@@ -79,33 +70,23 @@ def test_a_tenant_never_sees_what_another_has_just_written(make: MakeBackend) ->
 
 def test_a_record_of_a_tenant_that_a_backend_without_one_saves_again_stays_found(make: MakeBackend) -> None:
     acme = make(tenant="acme")
-    acme.save([record("a", 5.0)])
-    make().save([record("a", 0.0)])
+    acme.save([distant("a", 5.0)])
+    make().save([distant("a", 0.0)])
     assert found(acme) == ["a"]
     assert acme.search(QUERY)[0][1] == pytest.approx(1.0)
 
 
 def test_threads_that_write_and_search_at_once_disturb_nobody(make: MakeBackend) -> None:
-    failures: list[Exception] = []
-
     def work(number: int) -> None:
         backend = make()
-        try:
-            for turn in range(5):
-                backend.save([record(f"{number}-{turn}", scope=f"/t{number}")])
-                backend.update(record(f"{number}-{turn}", scope=f"/t{number}", categories=["c"]))
-                assert len(found(backend, scope_prefix=f"/t{number}", categories=["c"])) == 1
-                backend.delete(scope_prefix=f"/t{number}")
-                assert found(backend, scope_prefix=f"/t{number}") == []
-        except Exception as error:
-            failures.append(error)
+        for turn in range(5):
+            backend.save([distant(f"{number}-{turn}", scope=f"/t{number}")])
+            backend.update(distant(f"{number}-{turn}", scope=f"/t{number}", categories=["c"]))
+            assert len(found(backend, scope_prefix=f"/t{number}", categories=["c"])) == 1
+            backend.delete(scope_prefix=f"/t{number}")
+            assert found(backend, scope_prefix=f"/t{number}") == []
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
+    at_once(work, range(4))
 
 
 # Bounds
@@ -115,9 +96,9 @@ def test_an_update_of_the_same_record_again_and_again_costs_searches_one_hit_mor
     atlas: AtlasStandin, make: MakeBackend
 ) -> None:
     backend = make()
-    backend.save([record("a")])
+    backend.save([distant("a")])
     for number in range(20):
-        backend.update(record("a", number / 10))
+        backend.update(distant("a", number / 10))
     backend.search(QUERY)
     atlas.commands.clear()
     backend.search(QUERY, limit=5)
@@ -128,7 +109,7 @@ def test_an_update_that_changes_nothing_of_what_is_searched_asks_for_no_vector(
     atlas: AtlasStandin, make: MakeBackend
 ) -> None:
     backend = make()
-    backend.save([record("a")])
+    backend.save([distant("a")])
     atlas.commands.clear()
     backend.update(MemoryRecord(id="a", content="changed", importance=0.9))
     assert [name for name, _ in atlas.commands] == ["update"]

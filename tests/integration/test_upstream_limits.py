@@ -25,12 +25,11 @@ from crewai.memory.types import MemoryRecord
 
 from crewai_mongodb_memory import MongoStorageBackend
 from tests.scripted import ScriptedLLM, embed_words
-from tests.team import LAUNCH, agent, crew, told
+from tests.team import LAUNCH, MakeMemory, agent, crew, told
 
 HOME = Path(__file__).parents[2]
 FINE, NO = 0, 3
 
-MakeMemory = Callable[..., Memory]
 Probes = Callable[[], dict[str, tuple[int, int]]]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,41 +15,7 @@ from crewai_mongodb_memory import (
     VectorIndexNotReadyError,
 )
 from tests.atlas_standin import AtlasStandin
-
-MakeBackend = Callable[..., MongoStorageBackend]
-
-
-class Clock:
-    """Time that passes only while an operation pauses; ``at_pause`` is called each time with how often it has."""
-
-    def __init__(self) -> None:
-        self.now, self.pauses = 1000.0, 0
-        self.at_pause: Callable[[int], None] = lambda _: None
-
-    def __call__(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
-        self.pauses += 1
-        self.at_pause(self.pauses)
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr("crewai_mongodb_memory.driver.time", clock)
-    return clock
-
-
-@pytest.fixture
-def make(make_atlas_backend: MakeBackend, clock: Clock) -> MakeBackend:
-    def made(**arguments: Any) -> MongoStorageBackend:
-        backend = make_atlas_backend(**arguments)
-        backend._store.clock = clock
-        return backend
-
-    return made
+from tests.stores import Clock, MakeBackend, record
 
 
 @pytest.fixture
@@ -60,10 +25,6 @@ def backend(atlas: AtlasStandin, make: MakeBackend) -> MongoStorageBackend:
     backend.save([record(f"r{number}", [1.0, float(number)]) for number in range(5)])
     atlas.lag = None
     return backend
-
-
-def record(record_id: str, embedding: list[float], **fields: Any) -> MemoryRecord:
-    return MemoryRecord(id=record_id, content=record_id, embedding=embedding, **fields)
 
 
 def test_it_returns_once_the_index_has_caught_up(

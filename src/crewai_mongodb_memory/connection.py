@@ -26,6 +26,7 @@ from crewai_mongodb_memory.connection_string import is_local
 from crewai_mongodb_memory.documents import CODEC_OPTIONS
 from crewai_mongodb_memory.errors import ConfigurationError
 from crewai_mongodb_memory.local_server import LocalServer, local_folder
+from crewai_mongodb_memory.locks import ForkSafeLock
 
 __all__ = ["Connection"]
 
@@ -53,11 +54,7 @@ class Connection:
         self._database_name = database_name
         self._options = dict(options)
         self._clients: _Clients | None = None
-        self._lock = threading.Lock()
-
-    def collection(self, name: str) -> Any:
-        """Return a ``Collection`` of the synchronous client."""
-        return _collection(self._held().client(), self._database_name, name)
+        self._lock = ForkSafeLock()
 
     @contextmanager
     def collections(self) -> Iterator[Callable[[str], Any]]:
@@ -114,19 +111,12 @@ class Connection:
             clients.forget()
             clients.give_back()
 
-    def _held(self) -> _Clients:
-        with self._lock:
-            return self._own()
-
     def _hold(self) -> _Clients:
         """Hold the clients once more, for one operation: whoever closes meanwhile does not cut it off."""
         with self._lock:
-            return self._own().hold()
-
-    def _own(self) -> _Clients:
-        if self._clients is None or self._clients.process != os.getpid():
-            self._clients = _Clients.take(self._connection_string, self._options)
-        return self._clients
+            if self._clients is None or self._clients.process != os.getpid():
+                self._clients = _Clients.take(self._connection_string, self._options)
+            return self._clients.hold()
 
 
 def _collection(client: Any, database_name: str, name: str) -> Any:
@@ -140,7 +130,7 @@ class _Clients:
     """The clients of one process for one connection string and set of options, and how many hold them."""
 
     _shared: ClassVar[dict[object, _Clients]] = {}
-    _sharing = threading.Lock()
+    _sharing = ForkSafeLock()
 
     def __init__(self, connection_string: str, options: Mapping[str, Any]) -> None:
         self.process = os.getpid()
@@ -242,8 +232,8 @@ class _Clients:
         from crewai_mongodb_memory import __version__
 
         options = dict(self._options)
-        said = {name.lower() for name in options} | {self._connection_string.partition("?")[2].lower()}
-        if not any("serverselectiontimeoutms" in name for name in said):
+        said = [*options, self._connection_string.partition("?")[2]]
+        if not any("serverselectiontimeoutms" in one.lower() for one in said):
             options["serverSelectionTimeoutMS"] = SERVER_SELECTION_TIMEOUT_MS
         return options | {"appname": APP_NAME, "driver": DriverInfo(DRIVER_NAME, __version__)}
 
@@ -260,7 +250,6 @@ def _start_anew_in_child() -> None:
     """Leave the parent's clients alone: closing or collecting them in the child would disturb the parent."""
     _inherited.append(_Clients._shared)
     _Clients._shared = {}
-    _Clients._sharing = threading.Lock()
 
 
 atexit.register(_close_all)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -13,6 +12,7 @@ import numpy.typing as npt
 
 from crewai_mongodb_memory.copies import SharedByCopies
 from crewai_mongodb_memory.errors import ConfigurationError
+from crewai_mongodb_memory.locks import ForkSafeLock
 from crewai_mongodb_memory.voyage import VoyageEmbedder
 
 __all__ = ["OfflineEmbedder", "VoyageEmbedder"]
@@ -132,7 +132,7 @@ def _verified(path: Path) -> bytes:
     return weights
 
 
-_loading = threading.Lock()
+_loading = ForkSafeLock()
 _model: _MiniLM | None = None
 
 

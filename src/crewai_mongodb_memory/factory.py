@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
 from crewai_mongodb_memory.backend import MongoStorageBackend
 from crewai_mongodb_memory.connection_string import checked_connection_string, is_local
+from crewai_mongodb_memory.locks import ForkSafeLock
 
 __all__ = ["mongo_storage_factory"]
 
@@ -47,7 +47,7 @@ class _Backends:
 
     def __init__(self, connection_string: str, replace_default: bool, options: dict[str, Any]) -> None:
         self._options = options
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         default = MongoStorageBackend(connection_string, **options)
         names = [SPEC, connection_string, default.json_name, *([CREWAI_DEFAULT] if replace_default else [])]
         self._by_spec: dict[str, MongoStorageBackend | None] = dict.fromkeys(names, default)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Mapping
-from threading import Lock
 from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
 from crewai_mongodb_memory import vectors
 from crewai_mongodb_memory.filters import Criteria, matches
+from crewai_mongodb_memory.locks import ForkSafeLock
 
 __all__ = ["RecentWrites"]
 
@@ -29,12 +29,12 @@ class RecentWrites:
     """
 
     _shared: ClassVar[WeakValueDictionary[Hashable, RecentWrites]] = WeakValueDictionary()
-    _sharing: ClassVar[Lock] = Lock()
+    _sharing: ClassVar[ForkSafeLock] = ForkSafeLock()
 
     def __init__(self, seconds: float = 0.0) -> None:
         self._seconds = seconds
         self._written: OrderedDict[str, tuple[float, dict[str, Any]]] = OrderedDict()
-        self._lock = Lock()
+        self._lock = ForkSafeLock()
 
     @classmethod
     def shared(cls, store: Hashable, seconds: float) -> RecentWrites:

@@ -6,6 +6,7 @@ client, so the same operation runs on ``MongoClient`` and on ``AsyncMongoClient`
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
@@ -44,17 +45,24 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Command:
+class Command(ABC):
     """One call of the driver on one collection."""
 
     collection: str
 
+    @abstractmethod
     def on(self, collection: Any) -> Any:
         """Call the driver; its result is what the operation is sent (awaited first, on an async collection)."""
-        raise NotImplementedError
 
 
-Operation: TypeAlias = Generator[Command, Any, T]
+@dataclass(frozen=True)
+class Pause:
+    """No call of the driver: wait some seconds before the next one."""
+
+    seconds: float
+
+
+Operation: TypeAlias = Generator[Command | Pause, Any, T]
 
 
 @dataclass(frozen=True)
@@ -226,11 +234,3 @@ class UpdateSearchIndex(Command):
 class BuildInfo(Command):
     def on(self, collection: Any) -> Any:
         return collection.database.command("buildInfo")
-
-
-@dataclass(frozen=True)
-class Pause(Command):
-    """No call of the driver: wait some seconds before the next one."""
-
-    collection: str = ""
-    seconds: float = field(kw_only=True)

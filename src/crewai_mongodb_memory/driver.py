@@ -57,7 +57,7 @@ async def arun(operation: Operation[T], collections: Collections) -> T:
         return answer
 
 
-def _perform(command: Command, collections: Collections) -> Any:
+def _perform(command: Command | Pause, collections: Collections) -> Any:
     if isinstance(command, Pause):
         return time.sleep(command.seconds)
     result = command.on(collections(command.collection))
@@ -72,7 +72,7 @@ def _perform(command: Command, collections: Collections) -> Any:
     return batch
 
 
-async def _aperform(command: Command, collections: Collections) -> Any:
+async def _aperform(command: Command | Pause, collections: Collections) -> Any:
     if isinstance(command, Pause):
         return await asyncio.sleep(command.seconds)
     result = command.on(collections(command.collection))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
-from crewai_mongodb_memory import metadata
+from crewai_mongodb_memory import checks, metadata
 from crewai_mongodb_memory.errors import ConfigurationError, InvalidRecordError
 
 __all__ = [
@@ -87,11 +87,8 @@ class Thread:
     LONGEST: ClassVar[timedelta] = timedelta(days=36_500)
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.session_id, str) and self.session_id):
-            raise ConfigurationError(f"a session id has to be text that is not empty, not {self.session_id!r}")
-        _check_text(self.session_id, "session_id")
-        if not (type(self.bucket_size) is int and 2 <= self.bucket_size <= 10_000):
-            raise ConfigurationError(f"bucket_size has to be a whole number from 2 to 10,000, not {self.bucket_size!r}")
+        checks.text("session_id", self.session_id)
+        object.__setattr__(self, "bucket_size", checks.whole_number("bucket_size", self.bucket_size, 2, 10_000))
         if self.retention is not None and not (
             isinstance(self.retention, timedelta) and timedelta() < self.retention <= self.LONGEST
         ):
@@ -126,10 +123,8 @@ def checked_entry(thread: Thread, role: str, content: str, message_id: str, ts: 
         ConfigurationError: role or message id are not text, or empty.
         InvalidRecordError: the content is not text, or over 15 MB.
     """
-    for name, value in (("role", role), ("message_id", message_id)):
-        if not (isinstance(value, str) and value):
-            raise ConfigurationError(f"{name} has to be text that is not empty, not {value!r}")
-        _check_text(value, name)
+    checks.text("role", role)
+    checks.text("message_id", message_id)
     if not isinstance(content, str):
         raise InvalidRecordError(thread.session_id, "content", f"has to be text, not {type(content).__name__}")
     try:
@@ -264,10 +259,3 @@ def _element(entry: Entry, number: Any, *, literal: bool = True) -> Document:
 
 def _kept(name: str) -> Any:
     return {"$ifNull": [f"${name}", "$$REMOVE"]}
-
-
-def _check_text(value: str, name: str) -> None:
-    try:
-        metadata.check_text(value, name)
-    except metadata.UnstorableError as error:
-        raise ConfigurationError(str(error)) from error

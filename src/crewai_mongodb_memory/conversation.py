@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from crewai_mongodb_memory import checks
 from crewai_mongodb_memory.backend import MongoStorageBackend
 from crewai_mongodb_memory.buckets import Session, Thread, Turn
 from crewai_mongodb_memory.errors import ConfigurationError
@@ -50,13 +51,11 @@ class ConversationMemory:
             raise ConfigurationError(f"a ConversationMemory needs a MongoStorageBackend, not {backend!r}")
         if not (isinstance(collection_name, str) and COLLECTION_NAME.fullmatch(collection_name)):
             raise ConfigurationError(f"collection_name {collection_name!r} is not a name that MongoDB takes")
-        if not (type(max_turns) is int and max_turns >= 1):
-            raise ConfigurationError(f"max_turns has to be a whole number, 1 or more, not {max_turns!r}")
         if collection_name == backend._store.settings.collection:
             raise ConfigurationError(f"collection_name {collection_name!r} is that of the backend's memories")
         self._backend = backend
         self._thread = Thread(session_id, collection_name, bucket_size, retention)
-        self._max_turns = max_turns
+        self._max_turns = checks.whole_number("max_turns", max_turns, 1)
         self._last = conversation.LastAppend()
 
     def __repr__(self) -> str:

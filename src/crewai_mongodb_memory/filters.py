@@ -6,21 +6,18 @@ turns into tokens. A mapping of operators is refused rather than looked up.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from crewai_mongodb_memory import metadata, scopes
+from crewai_mongodb_memory import checks, metadata, scopes
 from crewai_mongodb_memory.errors import ConfigurationError
-from crewai_mongodb_memory.times import to_utc
 
 __all__ = [
     "Criteria",
     "checked_id",
     "checked_ids",
-    "checked_number",
     "delete_criteria",
     "matches",
     "scope_criteria",
@@ -59,10 +56,9 @@ class Criteria:
 
 def scope_criteria(scope_prefix: str | None) -> Criteria:
     """Return the criteria of a scope and everything below it; ``None``, ``""`` and ``"/"`` are everything."""
-    if scope_prefix is not None and not isinstance(scope_prefix, str):
-        raise ConfigurationError(f"a scope has to be text, not {scope_prefix!r}")
-    _check_text(scope_prefix or "", "a scope")
-    return Criteria(scope=scopes.normalize(scope_prefix))
+    if scope_prefix is None:
+        return Criteria()
+    return Criteria(scope=scopes.normalize(checks.text("a scope", scope_prefix, may_be_empty=True)))
 
 
 def search_criteria(
@@ -100,13 +96,11 @@ def delete_criteria(
         raise ConfigurationError(
             "a delete needs at least one criterion; scope_prefix='/' deletes everything, and so does reset()"
         )
-    if older_than is not None and not isinstance(older_than, datetime):
-        raise ConfigurationError(f"older_than has to be a datetime, not {older_than!r}")
     criteria = replace(
         scope,
         categories=_texts(categories, "categories"),
         record_ids=_texts(record_ids, "record_ids"),
-        created_before=None if older_than is None else to_utc(older_than),
+        created_before=None if older_than is None else checks.moment("older_than", older_than),
     )
     if metadata_filter is None:
         return criteria
@@ -184,17 +178,9 @@ def checked_ids(record_ids: Iterable[str]) -> tuple[str, ...]:
     return _texts(record_ids, "record_ids") or ()
 
 
-def checked_number(value: int, name: str) -> int:
-    """Return a whole number, or raise :class:`ConfigurationError`."""
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise ConfigurationError(f"{name} has to be a whole number, not {value!r}") from None
-
-
 def checked_id(record_id: str) -> str:
     """Return a record id, or raise :class:`ConfigurationError` for what is not text."""
-    return _check_text(record_id, "a record id")
+    return checks.text("a record id", record_id, may_be_empty=True)
 
 
 def _texts(values: Iterable[str] | None, name: str) -> tuple[str, ...] | None:
@@ -202,17 +188,7 @@ def _texts(values: Iterable[str] | None, name: str) -> tuple[str, ...] | None:
         return None
     if isinstance(values, (str, bytes, Mapping)):
         raise ConfigurationError(f"{name} has to be a list of texts, not {values!r}")
-    return tuple(dict.fromkeys(_check_text(value, f"an entry of {name}") for value in values))
-
-
-def _check_text(value: Any, what: str) -> str:
-    if not isinstance(value, str):
-        raise ConfigurationError(f"{what} has to be text, not {value!r}")
-    try:
-        metadata.check_text(value, what)
-    except metadata.UnstorableError as error:
-        raise ConfigurationError(str(error)) from error
-    return value
+    return tuple(dict.fromkeys(checks.text(f"an entry of {name}", value, may_be_empty=True) for value in values))
 
 
 def _tokens(metadata_filter: Mapping[str, Any]) -> tuple[str, ...]:

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Any, get_args
+from typing import get_args
 
+from crewai_mongodb_memory import checks
 from crewai_mongodb_memory.errors import ConfigurationError, MongoMemoryError, explain
 from crewai_mongodb_memory.recent import RecentWrites
 from crewai_mongodb_memory.routing import SearchMode
@@ -55,27 +56,18 @@ class Settings:
                 raise ConfigurationError(f"{name} {value!r} is not a name that MongoDB takes")
         if self.tenant is not None and not (isinstance(self.tenant, str) and self.tenant.strip()):
             raise ConfigurationError(f"tenant has to be text that is not blank, or None for all; not {self.tenant!r}")
-        if self.vector_format not in get_args(VectorFormat):
-            raise ConfigurationError(f"vector_format has to be 'double' or 'float32', not {self.vector_format!r}")
         if not (self.tenant or "").isprintable():
             raise ConfigurationError(f"tenant {self.tenant!r} holds characters that cannot be printed")
+        if self.vector_format not in get_args(VectorFormat):
+            raise ConfigurationError(f"vector_format has to be 'double' or 'float32', not {self.vector_format!r}")
         if self.search_mode not in get_args(SearchMode):
             raise ConfigurationError(f"search_mode has to be 'auto', 'atlas' or 'exact', not {self.search_mode!r}")
-        if not (isinstance(self.vector_search_index, str) and self.vector_search_index):
-            raise ConfigurationError(f"vector_search_index has to be text, not {self.vector_search_index!r}")
-        if self.dimensions is not None:
-            _check_number("dimensions", self.dimensions, 8192)
-        if self.num_candidates is not None:
-            _check_number("num_candidates", self.num_candidates, 10_000)
-        _check_number("exact_limit", self.exact_limit, 2**31 - 2)
-        seconds: Any = self.read_your_writes
-        if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < math.inf:
-            raise ConfigurationError(f"read_your_writes has to be a number of seconds, 0 or more, not {seconds!r}")
-
-
-def _check_number(name: str, value: int, most: int) -> None:
-    if not (type(value) is int and 1 <= value <= most):
-        raise ConfigurationError(f"{name} has to be a whole number from 1 to {most:,}, not {value!r}")
+        checks.text("vector_search_index", self.vector_search_index)
+        checks.seconds("read_your_writes", self.read_your_writes)
+        for name, most in (("dimensions", 8192), ("num_candidates", 10_000), ("exact_limit", checks.MOST - 1)):
+            value = getattr(self, name)
+            if value is not None or name == "exact_limit":
+                object.__setattr__(self, name, checks.whole_number(name, value, 1, most))
 
 
 class Notices:

@@ -25,6 +25,9 @@ PURE = [
     "vector_index",
     "routing",
     "recent",
+    "buckets",
+    "checks",
+    "locks",
     "errors",
 ]
 ALLOWED_IN_PURE = {"bson", "numpy", "pydantic", "crewai.memory.types", "crewai.memory.storage.backend"}

@@ -9,7 +9,7 @@ from typing import Any
 from pymongo import UpdateOne
 from pymongo.errors import CollectionInvalid, OperationFailure
 
-from crewai_mongodb_memory import metadata, routing, scopes
+from crewai_mongodb_memory import checks, metadata, routing, scopes
 from crewai_mongodb_memory.commands import BulkWrite, CreateCollection, Document, Find, Operation, Pause
 from crewai_mongodb_memory.errors import VectorIndexFailedError, VectorIndexNotReadyError
 from crewai_mongodb_memory.operations.index_state import is_starting, learn_index, message_of
@@ -63,7 +63,7 @@ class IndexReport:
 def ensure_indexes(store: Store, wait: bool, timeout: float, on_progress: Progress | None) -> Operation[IndexReport]:
     """Create or mend the collection, its indexes and the fields that they are on; see the backend's method."""
     progress = on_progress or _silent
-    deadline = store.clock() + timeout
+    deadline = store.clock() + checks.seconds("timeout", timeout)
     yield from _ensure_collection(store)
     plan = yield from plan_indexes(store)
     if plan.create:
@@ -128,7 +128,7 @@ def _ensure_vector_index(
         if not wait or store.clock() >= deadline:
             raise _not_ready(store, said)
         progress(f"waiting for the vector search index: {said}")
-        yield Pause(seconds=min(ASK_EVERY, max(0.0, deadline - store.clock())))
+        yield Pause(min(ASK_EVERY, max(0.0, deadline - store.clock())))
 
 
 def _try_step(store: Store, index: VectorIndex, step: Step, dimensions: int) -> Operation[str | None]:

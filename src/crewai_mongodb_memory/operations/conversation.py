@@ -11,7 +11,7 @@ from uuid import uuid4
 from pymongo import IndexModel
 from pymongo.errors import DuplicateKeyError
 
-from crewai_mongodb_memory import buckets
+from crewai_mongodb_memory import buckets, checks
 from crewai_mongodb_memory.buckets import Entry, Session, Tail, Thread, Turn
 from crewai_mongodb_memory.commands import (
     Aggregate,
@@ -107,9 +107,7 @@ def _tail(bucket: Document) -> Tail:
 def turns(store: Store, thread: Thread, since: datetime | None) -> Operation[list[Turn]]:
     """Return the turns of a session, oldest first; with ``since`` those said at that moment or later."""
     query: Document = _unexpired(store, buckets.selection(thread, store.settings.tenant))
-    if since is not None and not isinstance(since, datetime):
-        raise ConfigurationError(f"since has to be a datetime, not {since!r}")
-    moment = None if since is None else to_utc(since)
+    moment = None if since is None else checks.moment("since", since)
     if moment is not None:
         query["updated_at"] = {"$gte": moment}
     found = yield Find(thread.collection, query, {"turns": 1, "created_at": 1}, sort=OLDEST_FIRST)
@@ -118,6 +116,7 @@ def turns(store: Store, thread: Thread, since: datetime | None) -> Operation[lis
 
 def recent_turns(store: Store, thread: Thread, limit: int) -> Operation[list[Turn]]:
     """Return the last turns of a session, oldest first: the newest bucket, and others only if it has too few."""
+    limit = checks.whole_number("limit", limit)
     if limit <= 0:
         return []
     query = _unexpired(store, buckets.selection(thread, store.settings.tenant))
@@ -156,10 +155,11 @@ def clear(store: Store, thread: Thread) -> Operation[int]:
 
 def sessions(store: Store, collection: str, prefix: str | None, limit: int) -> Operation[list[Session]]:
     """Return sessions, the most recently active first."""
+    limit = checks.whole_number("limit", limit)
     if limit <= 0:
         return []
     query = _unexpired(store, {"tenant": store.settings.tenant})
-    if prefix:
+    if prefix is not None and checks.text("prefix", prefix, may_be_empty=True):
         query["session_id"] = {"$gte": prefix, "$lt": prefix + chr(0x10FFFF)}
     found = yield Aggregate(
         collection,

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from crewai.memory.types import MemoryRecord, ScopeInfo
 
-from crewai_mongodb_memory import pipelines, scopes
+from crewai_mongodb_memory import checks, pipelines, scopes
 from crewai_mongodb_memory.commands import Aggregate, Count, Document, Find, Operation
 from crewai_mongodb_memory.documents import MalformedDocumentError, to_record
-from crewai_mongodb_memory.filters import Criteria, checked_id, checked_number, scope_criteria, to_query
+from crewai_mongodb_memory.filters import Criteria, checked_id, scope_criteria, to_query
 from crewai_mongodb_memory.indexes import NEWEST_FIRST
 from crewai_mongodb_memory.store import Store
 
@@ -24,7 +24,6 @@ __all__ = [
 ]
 
 WITHOUT_EMBEDDING = {"embedding": 0}
-MOST_DOCUMENTS = 2**31 - 1  # what a limit or a skip may be on the wire
 
 
 def get_record(store: Store, record_id: str) -> Operation[MemoryRecord | None]:
@@ -35,7 +34,7 @@ def get_record(store: Store, record_id: str) -> Operation[MemoryRecord | None]:
 
 def list_records(store: Store, scope_prefix: str | None, limit: int, offset: int) -> Operation[list[MemoryRecord]]:
     criteria = scope_criteria(scope_prefix)
-    limit, offset = checked_number(limit, "limit"), checked_number(offset, "offset")
+    limit, offset = checks.whole_number("limit", limit), checks.whole_number("offset", offset)
     if limit <= 0 or offset < 0:
         return []
     documents = yield Find(
@@ -43,8 +42,8 @@ def list_records(store: Store, scope_prefix: str | None, limit: int, offset: int
         to_query(criteria, store.settings.tenant),
         WITHOUT_EMBEDDING,
         sort=NEWEST_FIRST,
-        skip=min(offset, MOST_DOCUMENTS),
-        limit=min(limit, MOST_DOCUMENTS),
+        skip=offset,
+        limit=limit,
     )
     return list(readable_records(store, documents))
 

@@ -7,23 +7,19 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from crewai.memory.types import MemoryRecord
 from numpy.typing import NDArray
 
-from crewai_mongodb_memory import vectors
+from crewai_mongodb_memory import checks, vectors
 from crewai_mongodb_memory.commands import Document, Find, Operation
 from crewai_mongodb_memory.errors import ConfigurationError, ExactSearchTooLargeError
-from crewai_mongodb_memory.filters import Criteria, checked_number, search_criteria, to_query
+from crewai_mongodb_memory.filters import Criteria, search_criteria, to_query
 from crewai_mongodb_memory.operations.read import WITHOUT_EMBEDDING, readable_records
 from crewai_mongodb_memory.operations.setup import check_dimensions
-from crewai_mongodb_memory.operations.vector_search import search_by_index
+from crewai_mongodb_memory.operations.vector_search import Hits, search_by_index
 from crewai_mongodb_memory.ranking import Ranking
 from crewai_mongodb_memory.store import Store
 
 __all__ = ["search"]
-
-MOST_HITS = 2**31 - 1  # what a limit may be on the wire
-Hits = list[tuple[MemoryRecord, float]]
 
 
 def search(
@@ -37,7 +33,7 @@ def search(
 ) -> Operation[Hits]:
     """Find the records nearest to a query embedding, through the vector index or exactly."""
     criteria = search_criteria(scope_prefix, categories, metadata_filter)
-    limit = checked_number(limit, "limit")
+    limit = checks.whole_number("limit", limit)
     query = _checked_query(query_embedding)
     if isinstance(min_score, bool) or not isinstance(min_score, (int, float)) or math.isnan(min_score):
         raise ConfigurationError(f"min_score has to be a number, not {min_score!r}")
@@ -45,7 +41,7 @@ def search(
         yield from check_dimensions(store, query.size)
     if limit <= 0 or vectors.is_zero(query) or store.dimensions is None:
         return []
-    limit, hits = min(limit, MOST_HITS), list[tuple[MemoryRecord, float]]()
+    hits: Hits = []
     if store.settings.search_mode != "exact":
         hits, are_all = yield from search_by_index(store, query, criteria, limit, min_score)
         if are_all:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from crewai_mongodb_memory import routing, vectors
+from crewai_mongodb_memory import checks, routing, vectors
 from crewai_mongodb_memory.commands import BuildInfo, Count, Document, Find, Operation, Pause, VectorSearch
 from crewai_mongodb_memory.errors import ConfigurationError, VectorIndexNotReadyError
 from crewai_mongodb_memory.filters import Criteria, checked_ids, to_query
@@ -84,7 +84,7 @@ def wait_until_searchable(store: Store, record_ids: Sequence[str], timeout: floa
         ConfigurationError: a record does not exist, or has no embedding that a search could find.
         VectorIndexNotReadyError: the index does not have all of them in time.
     """
-    deadline = store.clock() + timeout
+    deadline = store.clock() + checks.seconds("timeout", timeout)
     waiting = yield from _searched_fields(store, record_ids)
     if store.settings.search_mode == "exact" or not waiting:
         return
@@ -106,7 +106,7 @@ def wait_until_searchable(store: Store, record_ids: Sequence[str], timeout: floa
                 f"the vector search index does not find {len(waiting)} of {len(record_ids)} records in {timeout} s, "
                 f"such as {next(iter(waiting))!r}; it goes on indexing"
             )
-        yield Pause(seconds=ASK_EVERY)
+        yield Pause(ASK_EVERY)
 
 
 def _searched_fields(store: Store, record_ids: Sequence[str]) -> Operation[dict[str, Document]]:

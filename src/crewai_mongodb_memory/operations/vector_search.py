@@ -18,7 +18,7 @@ from crewai_mongodb_memory.routing import Route
 from crewai_mongodb_memory.store import Store
 from crewai_mongodb_memory.vector_index import VectorIndex
 
-__all__ = ["search_by_index"]
+__all__ = ["Hits", "search_by_index"]
 
 Hits = list[tuple[MemoryRecord, float]]
 Found = tuple[Hits, bool]

@@ -23,14 +23,14 @@ class Index:
 
 
 # A list of records is sorted by created_at, newest first, then by _id, so that pages never overlap; the index has to
-# hold both keys, or the server reads and sorts a whole scope for each page. No text is indexed downwards: the
+# hold both keys, or the server reads and sorts everything for each page. No text is indexed downwards: the
 # embedded server misorders descending text keys.
 NEWEST_FIRST: Keys = (("created_at", -1), ("_id", 1))
 
 EVERY_STORE = (
     Index((("scope", 1),)),
     Index((("categories", 1),)),
-    Index((("created_at", -1),)),
+    Index(NEWEST_FIRST),
     Index((("scope_ancestors", 1), *NEWEST_FIRST)),
 )
 TENANT_STORE = (

@@ -17,7 +17,7 @@ from crewai_mongodb_memory.vector_index import definition_document
 from tests.atlas_standin import AtlasStandin
 from tests.stores import INDEX, QUERY, Clock, MakeBackend, collection_of, create_index, record
 
-B_TREES = ("scope_1", "categories_1", "created_at_-1", "scope_ancestors_1_created_at_-1__id_1")
+B_TREES = ("scope_1", "categories_1", "created_at_-1__id_1", "scope_ancestors_1_created_at_-1__id_1")
 
 
 @pytest.fixture

@@ -40,7 +40,7 @@ def test_names_are_those_that_mongodb_gives() -> None:
     assert [index.name for index in EVERY_STORE] == [
         "scope_1",
         "categories_1",
-        "created_at_-1",
+        "created_at_-1__id_1",
         "scope_ancestors_1_created_at_-1__id_1",
     ]
 

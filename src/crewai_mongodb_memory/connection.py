@@ -13,6 +13,7 @@ import os
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
@@ -61,7 +62,7 @@ class Connection:
         """Give a function from names to ``Collection``, and keep the client open as long as it is in use."""
         clients = self._hold()
         try:
-            yield lambda name: _collection(clients.client(), self._database_name, name)
+            yield partial(clients.collection, self._database_name)
         except ConnectionFailure:
             self._renew_local(clients)
             raise
@@ -75,8 +76,7 @@ class Connection:
         try:
             if is_local(self._connection_string):
                 await asyncio.to_thread(clients.uri)
-            client = await clients.aclient()
-            yield lambda name: _collection(client, self._database_name, name)
+            yield partial(_collection, await clients.aclient(), self._database_name)
         except ConnectionFailure:
             self._renew_local(clients)
             raise
@@ -140,6 +140,7 @@ class _Clients:
         self._lock = threading.RLock()
         self._server: LocalServer | None = None
         self._client: MongoClient[Any] | None = None
+        self._collections: dict[tuple[str, str], Any] = {}
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncGenerator[AsyncMongoClient[Any], None]]
         self._loops = WeakKeyDictionary()
         self._aclients: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncMongoClient[Any]] = WeakKeyDictionary()
@@ -183,6 +184,7 @@ class _Clients:
     def close(self) -> None:
         with self._lock:
             client, self._client = self._client, None
+            self._collections = {}
             server, self._server = self._server, None
         if client is not None:
             client.close()
@@ -202,6 +204,17 @@ class _Clients:
             if self._client is None:
                 self._client = MongoClient(self.uri(), **self._client_options())
             return self._client
+
+    def collection(self, database_name: str, name: str) -> Any:
+        """A ``Collection`` of the synchronous client, made once: that takes longer than much else of a call."""
+        made = self._collections.get((database_name, name))
+        if made is None:
+            client = self.client()
+            with self._lock:
+                made = _collection(client, database_name, name)
+                if client is self._client:
+                    self._collections[database_name, name] = made
+        return made
 
     async def aclient(self) -> AsyncMongoClient[Any]:
         """The running loop's client. The generator that owns it is ended by the loop itself, when that closes."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 __all__ = ["VectorFormat", "check", "decode", "encode", "is_zero"]
 
 VectorFormat = Literal["double", "float32"]
+FLOAT32_MAX = float(np.finfo(np.float32).max)
 FLOAT32_HEADER = bytes([BinaryVectorDtype.FLOAT32.value[0], 0])  # element type, unused bits
 
 
@@ -36,10 +37,9 @@ def check(embedding: Any) -> NDArray[np.float64]:
         raise ValueError("is not a list of numbers") from error
     if array.ndim != 1:
         raise ValueError(f"has {array.ndim} dimensions instead of one; pass one vector, not a batch")
-    with np.errstate(over="ignore"):
-        fits = np.isfinite(array.astype(np.float32))
-    if not fits.all():
-        position = int(np.flatnonzero(~fits)[0])
+    # NaN compares as false, and makes the largest NaN.
+    if array.size and not np.abs(array).max() <= FLOAT32_MAX:
+        position = int(np.flatnonzero(~(np.abs(array) <= FLOAT32_MAX))[0])
         raise ValueError(f"holds {array[position]} at position {position}; every number has to be a finite float32")
     return array
 

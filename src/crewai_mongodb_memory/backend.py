@@ -119,10 +119,10 @@ class MongoStorageBackend(AsyncMethods, SharedByCopies):
     # Records
 
     def save(self, records: list[MemoryRecord]) -> None:
-        """Store records by id, replacing those that exist: one bulk write, in order, safe to repeat.
+        """Store records by id, in order, replacing those that exist; it is safe to repeat.
 
-        All records are checked before any is sent. A record without an embedding is kept and listed, but no search
-        finds it.
+        All records are checked before any is sent, with one insert, and where an id is taken one bulk write more. A
+        record without an embedding is kept and listed, but no search finds it.
 
         Raises:
             InvalidRecordError: a record cannot be stored, or its id belongs to another tenant.

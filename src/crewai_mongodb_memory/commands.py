@@ -27,7 +27,9 @@ __all__ = [
     "DeleteMany",
     "Document",
     "Find",
+    "FindOne",
     "FindOneAndUpdate",
+    "InsertMany",
     "InsertOne",
     "ListIndexes",
     "ListSearchIndexes",
@@ -95,6 +97,16 @@ class Find(Query):
             limit=self.limit,
             batch_size=self.batch_size if self.consume else 0,
         )
+
+
+@dataclass(frozen=True)
+class FindOne(Command):
+    """The operation is sent the document, or None."""
+
+    filter: Document
+
+    def on(self, collection: Any) -> Any:
+        return collection.find_one(self.filter)
 
 
 @dataclass(frozen=True)
@@ -177,6 +189,16 @@ class InsertOne(Command):
 
     def on(self, collection: Any) -> Any:
         return collection.insert_one(self.document)
+
+
+@dataclass(frozen=True)
+class InsertMany(Command):
+    """In order: a document that is refused ends it, and those before it are stored."""
+
+    documents: Sequence[Document]
+
+    def on(self, collection: Any) -> Any:
+        return collection.insert_many(self.documents, ordered=True)
 
 
 @dataclass(frozen=True)

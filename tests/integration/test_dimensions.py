@@ -59,7 +59,7 @@ def test_another_dimension_is_refused_on_every_path_and_sends_no_vector(
     for call in calls:
         with pytest.raises(DimensionMismatchError, match="3-dimensional"):
             call()
-    assert not {"update", "findAndModify"} & set(sent(atlas))
+    assert not {"insert", "update", "findAndModify"} & set(sent(atlas))
     assert "$vectorSearch" not in str(atlas.commands)
 
 

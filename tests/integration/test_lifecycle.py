@@ -364,7 +364,7 @@ def test_what_crewai_swallows_is_in_the_log_once_with_the_remedy(caplog: pytest.
 def test_a_failed_background_save_is_in_the_log(atlas: AtlasStandin, caplog: pytest.LogCaptureFixture) -> None:
     with MongoStorageBackend(atlas.uri, database_name="test_loud", search_mode="exact") as backend:
         memory = Memory(storage=backend, llm=ScriptedLLM(), embedder=embed_words)
-        atlas.fail_next("update", 13, "not authorized on test_loud to execute command")
+        atlas.fail_next("insert", 13, "not authorized on test_loud to execute command")
         memory.remember_many(["a fact"])
         memory.drain_writes()
         assert "lacks a privilege" in caplog.text

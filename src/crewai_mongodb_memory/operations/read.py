@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from crewai.memory.types import MemoryRecord, ScopeInfo
 
 from crewai_mongodb_memory import checks, pipelines, scopes
-from crewai_mongodb_memory.commands import Aggregate, Count, Document, Find, Operation
+from crewai_mongodb_memory.commands import Aggregate, Count, Document, Find, FindOne, Operation
 from crewai_mongodb_memory.documents import MalformedDocumentError, to_record
 from crewai_mongodb_memory.filters import Criteria, checked_id, scope_criteria, to_query
 from crewai_mongodb_memory.indexes import NEWEST_FIRST
@@ -28,8 +28,8 @@ WITHOUT_EMBEDDING = {"embedding": 0}
 
 def get_record(store: Store, record_id: str) -> Operation[MemoryRecord | None]:
     query = to_query(Criteria(record_ids=(checked_id(record_id),)), store.settings.tenant)
-    documents = yield Find(store.settings.collection, query, limit=1)
-    return next(readable_records(store, documents), None)
+    document = yield FindOne(store.settings.collection, query)
+    return next(readable_records(store, [] if document is None else [document]), None)
 
 
 def list_records(store: Store, scope_prefix: str | None, limit: int, offset: int) -> Operation[list[MemoryRecord]]:

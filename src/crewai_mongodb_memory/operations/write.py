@@ -14,14 +14,16 @@ from pymongo.errors import BulkWriteError
 
 from crewai_mongodb_memory.commands import (
     BulkWrite,
+    Command,
     DeleteMany,
     Document,
     FindOneAndUpdate,
+    InsertMany,
     Operation,
     UpdateMany,
     UpdateOneDocument,
 )
-from crewai_mongodb_memory.documents import checked_embedding, to_document, to_fields
+from crewai_mongodb_memory.documents import to_document, to_fields
 from crewai_mongodb_memory.errors import ConfigurationError, DimensionMismatchError, InvalidRecordError
 from crewai_mongodb_memory.filters import Criteria, checked_id, checked_ids, delete_criteria, scope_criteria, to_query
 from crewai_mongodb_memory.operations.setup import check_dimensions, set_up_once
@@ -74,9 +76,9 @@ def update(store: Store, record: MemoryRecord) -> Operation[None]:
     filled = {name for name in ("metadata", "categories", "source", "private") if getattr(record, name)}
     given = record.model_fields_set | filled | ({"embedding"} if record.embedding is not None else set())
     changes = to_fields(record, given - {"id"}, store.settings.vector_format)
-    embedding = checked_embedding(record)
-    if embedding is not None:
-        yield from check_dimensions(store, embedding.size)
+    dimensions = _common_dimensions([record])
+    if dimensions is not None:
+        yield from check_dimensions(store, dimensions)
     if not changes:
         return
     selection = to_query(Criteria(record_ids=(checked_id(record.id),)), store.settings.tenant)
@@ -177,29 +179,40 @@ def _common_dimensions(records: Sequence[MemoryRecord]) -> int | None:
 
 
 def _write_in_order(store: Store, documents: Sequence[Document]) -> Operation[None]:
-    """Write all documents; one that two processes inserted at the same moment is tried once more.
+    """Insert all documents, which is much the cheapest; from the first on whose id is taken they are upserted.
+
+    An upsert that meets a duplicate key, since another process inserted that id at the same moment, is tried again.
 
     Raises:
-        InvalidRecordError: a duplicate key that stays: the id belongs to another tenant.
+        InvalidRecordError: the duplicate key stays: the id belongs to another tenant.
     """
-    requests = [_upsert(document, store.settings.tenant) for document in documents]
-    done, tried_again = 0, -1
-    while done < len(requests):
+    settings = store.settings
+    done, is_tried = 0, False
+    command: Command = InsertMany(settings.collection, documents)
+    while True:
         try:
-            yield BulkWrite(store.settings.collection, requests[done:])
-            store.recent.wrote(documents[done:], store.settings.tenant, store.clock())
-            return
+            yield command
+            written = len(documents) - done
         except BulkWriteError as error:
-            failures = error.details.get("writeErrors") or []
-            if not failures or failures[0]["code"] != DUPLICATE_KEY:
-                raise
-            written = failures[0]["index"]
-            store.recent.wrote(documents[done : done + written], store.settings.tenant, store.clock())
-            done += written
-            if done == tried_again:
-                raise InvalidRecordError(
-                    documents[done]["_id"],
-                    "id",
-                    "belongs to another tenant; nothing of it was changed. Give the record a new id",
-                ) from None
-            tried_again = done
+            written = _written_before_duplicate(error)
+        store.recent.wrote(documents[done : done + written], settings.tenant, store.clock())
+        done += written
+        if done == len(documents):
+            return
+        if is_tried and not written:
+            raise InvalidRecordError(
+                documents[done]["_id"],
+                "id",
+                "belongs to another tenant; nothing of it was changed. Give the record a new id",
+            )
+        is_tried = isinstance(command, BulkWrite)
+        command = BulkWrite(settings.collection, [_upsert(document, settings.tenant) for document in documents[done:]])
+
+
+def _written_before_duplicate(error: BulkWriteError) -> int:
+    """Return how many documents were written before one whose key was taken, or raise an error that is another."""
+    failures = error.details.get("writeErrors") or []
+    if not failures or failures[0]["code"] != DUPLICATE_KEY:
+        raise error
+    written: int = failures[0]["index"]
+    return written

@@ -26,14 +26,14 @@ __all__ = [
     "append_pipeline",
     "append_to_tail",
     "checked_entry",
-    "first_bucket",
+    "message_ids",
     "next_bucket",
     "selection",
     "turns_of",
 ]
 
 SESSION_INDEX = ("session_bucket", (("session_id", 1), ("bucket_seq", 1), ("tenant", 1)))
-MESSAGE_INDEX = ("session_message", (("session_id", 1), ("turns.message_id", 1), ("tenant", 1)))
+MESSAGE_INDEX = ("session_message", (("session_id", 1), ("message_ids", 1), ("tenant", 1)))
 MOST_BUCKET_BYTES = 12 * 1024 * 1024  # well below MongoDB's 16 MB
 MOST_TURN_BYTES = 15 * 1024 * 1024
 TURN_OVERHEAD = 200  # names, numbers and ids around a turn's text
@@ -63,16 +63,16 @@ class Session:
 
 @dataclass(frozen=True)
 class Entry:
-    """A turn that is to be appended; ``message_id`` is what makes a retry recognisable."""
+    """A turn that is to be appended; ``message_id``, if its sender gave it one, makes a retry recognisable."""
 
     role: str
     content: str
-    message_id: str
+    message_id: str | None
     ts: datetime
 
     @property
     def size(self) -> int:
-        return len(self.content.encode()) + len(self.role.encode()) + len(self.message_id.encode()) + TURN_OVERHEAD
+        return sum(len(text.encode()) for text in (self.content, self.role, self.message_id or "")) + TURN_OVERHEAD
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Thread:
 class Tail:
     """The newest bucket of a session as this writer last left it."""
 
-    bucket_seq: int
+    bucket_id: Any
     end_turn: int
     turn_count: int
     bytes: int
@@ -113,10 +113,10 @@ class Tail:
     def after(self, entries: Sequence[Entry]) -> Tail:
         size = sum(entry.size for entry in entries)
         count = len(entries)
-        return Tail(self.bucket_seq, self.end_turn + count, self.turn_count + count, self.bytes + size)
+        return Tail(self.bucket_id, self.end_turn + count, self.turn_count + count, self.bytes + size)
 
 
-def checked_entry(thread: Thread, role: str, content: str, message_id: str, ts: datetime) -> Entry:
+def checked_entry(thread: Thread, role: str, content: str, message_id: str | None, ts: datetime) -> Entry:
     """Return a turn that can be stored.
 
     Raises:
@@ -124,7 +124,8 @@ def checked_entry(thread: Thread, role: str, content: str, message_id: str, ts: 
         InvalidRecordError: the content is not text, or over 15 MB.
     """
     checks.text("role", role)
-    checks.text("message_id", message_id)
+    if message_id is not None:
+        checks.text("message_id", message_id)
     if not isinstance(content, str):
         raise InvalidRecordError(thread.session_id, "content", f"has to be text, not {type(content).__name__}")
     try:
@@ -154,9 +155,8 @@ def append_pipeline(thread: Thread, entries: Sequence[Entry], append_id: str) ->
     """
     count, size = len(entries), sum(entry.size for entry in entries)
     now = entries[-1].ts
-    ids = [entry.message_id for entry in entries]
-    # By $map: in an update, the embedded server does not follow a path through an array.
-    known = {"$map": {"input": "$turns", "as": "turn", "in": "$$turn.message_id"}}
+    ids = message_ids(entries)
+    known = {"$ifNull": ["$message_ids", []]}
     is_known = {"$or": [{"$in": [{"$literal": one}, known]} for one in ids]}
     fits = {
         "$and": [
@@ -169,6 +169,7 @@ def append_pipeline(thread: Thread, entries: Sequence[Entry], append_id: str) ->
     appended = [_element(entry, {"$add": ["$end_turn", number]}) for number, entry in enumerate(entries, start=1)]
     changes = {
         "turns": {"$concatArrays": ["$turns", appended]},
+        **({"message_ids": {"$concatArrays": [known, {"$literal": ids}]}} if ids else {}),
         "turn_count": {"$add": ["$turn_count", count]},
         "end_turn": {"$add": ["$end_turn", count]},
         "bytes": {"$add": ["$bytes", size]},
@@ -182,43 +183,55 @@ def append_pipeline(thread: Thread, entries: Sequence[Entry], append_id: str) ->
     return [{"$set": {**conditional, "closed": closed}}]
 
 
-def append_to_tail(
-    thread: Thread, tenant: str | None, tail: Tail, entries: Sequence[Entry]
-) -> tuple[Document, Document]:
+def append_to_tail(thread: Thread, tail: Tail, entries: Sequence[Entry]) -> tuple[Document, Document]:
     """Return query and update that append turns if nobody has touched the newest bucket since this writer did.
 
     This is the usual case, and much cheaper than :func:`append_pipeline`.
     """
-    now = entries[-1].ts
-    query = {
-        **selection(thread, tenant),
-        "bucket_seq": tail.bucket_seq,
-        "end_turn": tail.end_turn,
-        "closed": False,
-        "expires_at": {"$not": {"$lte": now}},
-        "turns.message_id": {"$nin": [entry.message_id for entry in entries]},
-    }
+    now, ids = entries[-1].ts, message_ids(entries)
+    query = {"_id": tail.bucket_id, "end_turn": tail.end_turn, "closed": False, "expires_at": {"$not": {"$lte": now}}}
     elements = [_element(entry, number, literal=False) for number, entry in enumerate(entries, start=tail.end_turn + 1)]
-    update = {
+    update: Document = {
         "$push": {"turns": {"$each": elements}},
         "$inc": {"turn_count": len(entries), "end_turn": len(entries), "bytes": sum(entry.size for entry in entries)},
         "$max": {"updated_at": now},
-        "$set": {
-            "last_append": entries[-1].message_id,
-            **({} if thread.retention is None else {"expires_at": now + thread.retention}),
-        },
     }
+    if ids:
+        query["message_ids"] = {"$nin": ids}
+        update["$push"]["message_ids"] = {"$each": ids}
+    if thread.retention is not None:
+        update["$set"] = {"expires_at": now + thread.retention}
     return query, update
 
 
-def first_bucket(thread: Thread, tenant: str | None, entries: Sequence[Entry]) -> Document:
-    """Return the document that begins a session."""
-    return _bucket(thread, tenant, entries, bucket_seq=1, start_turn=1)
+def next_bucket(
+    thread: Thread, tenant: str | None, entries: Sequence[Entry], append_id: str, closed: Document | None
+) -> Document:
+    """Return the document that follows a closed bucket, or begins a session."""
+    now, ids = entries[-1].ts, message_ids(entries)
+    before = closed or {"bucket_seq": 0, "end_turn": 0}
+    start_turn = before["end_turn"] + 1
+    return {
+        "session_id": thread.session_id,
+        **({} if tenant is None else {"tenant": tenant}),
+        "bucket_seq": before["bucket_seq"] + 1,
+        "turn_count": len(entries),
+        "start_turn": start_turn,
+        "end_turn": before["end_turn"] + len(entries),
+        "turns": [_element(entry, number, literal=False) for number, entry in enumerate(entries, start=start_turn)],
+        **({"message_ids": ids} if ids else {}),
+        "created_at": now,
+        "updated_at": now,
+        "bytes": sum(entry.size for entry in entries),
+        "closed": False,
+        "last_append": append_id,
+        **({} if thread.retention is None else {"expires_at": now + thread.retention}),
+    }
 
 
-def next_bucket(thread: Thread, tenant: str | None, entries: Sequence[Entry], closed: Document) -> Document:
-    """Return the document that follows a closed bucket."""
-    return _bucket(thread, tenant, entries, bucket_seq=closed["bucket_seq"] + 1, start_turn=closed["end_turn"] + 1)
+def message_ids(entries: Sequence[Entry]) -> list[str]:
+    """Return the message ids of those turns that have one."""
+    return [entry.message_id for entry in entries if entry.message_id is not None]
 
 
 def turns_of(buckets: Sequence[Document]) -> Iterator[Turn]:
@@ -229,31 +242,11 @@ def turns_of(buckets: Sequence[Document]) -> Iterator[Turn]:
             yield Turn(int(element["turn"]), str(element["role"]), str(element["content"]), ts)
 
 
-def _bucket(
-    thread: Thread, tenant: str | None, entries: Sequence[Entry], *, bucket_seq: int, start_turn: int
-) -> Document:
-    now = entries[-1].ts
-    elements = [_element(entry, number, literal=False) for number, entry in enumerate(entries, start=start_turn)]
-    return {
-        "session_id": thread.session_id,
-        **({} if tenant is None else {"tenant": tenant}),
-        "bucket_seq": bucket_seq,
-        "turn_count": len(entries),
-        "start_turn": start_turn,
-        "end_turn": start_turn + len(entries) - 1,
-        "turns": elements,
-        "created_at": now,
-        "updated_at": now,
-        "bytes": sum(entry.size for entry in entries),
-        "closed": False,
-        "last_append": entries[-1].message_id,
-        **({} if thread.retention is None else {"expires_at": now + thread.retention}),
-    }
-
-
 def _element(entry: Entry, number: Any, *, literal: bool = True) -> Document:
     """A turn as an element of a bucket; in a pipeline its texts are literals, for a text may begin with a dollar."""
-    texts = {"role": entry.role, "content": entry.content, "message_id": entry.message_id}
+    texts = {"role": entry.role, "content": entry.content}
+    if entry.message_id is not None:
+        texts["message_id"] = entry.message_id
     return {"turn": number, **({k: {"$literal": v} for k, v in texts.items()} if literal else texts), "ts": entry.ts}
 
 

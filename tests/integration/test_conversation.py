@@ -278,9 +278,9 @@ def test_each_call_is_so_many_round_trips(make_backend: MakeBackend) -> None:
         (lambda: other.add_turn(USER, "6"), ["findAndModify"]),
         (lambda: chat.add_turn(USER, "7"), ["update", "findAndModify"]),
         (lambda: chat.add_turn(USER, "8"), ["findAndModify", "insert"]),
-        (lambda: chat.recent_turns(1), ["find"]),
-        (lambda: chat.recent_turns(6), ["find", "aggregate"]),
-        (lambda: chat.turns(), ["find"]),
+        (lambda: chat.recent_turns(1), ["aggregate"]),
+        (lambda: chat.recent_turns(6), ["aggregate", "aggregate"]),
+        (lambda: chat.turns(), ["aggregate"]),
         (lambda: chat.count(), ["aggregate"]),
         (lambda: chat.sessions(), ["aggregate"]),
         (lambda: chat.clear(), ["aggregate", "delete"]),
@@ -377,6 +377,24 @@ def test_retention_hides_what_expired_and_lets_the_server_remove_it(backend: Mon
     assert chat.sessions()[0].turn_count == 1
     index = collection_of(backend, "conversations").index_information()["expires_at_1"]
     assert index["expireAfterSeconds"] == 0
+
+
+def test_a_retention_that_comes_later_is_carried_out_as_well(backend: MongoStorageBackend) -> None:
+    ConversationMemory(backend).add_turn(USER, "kept")
+    assert "expires_at_1" not in collection_of(backend, "conversations").index_information()
+    ConversationMemory(backend, session_id="other", retention=timedelta(days=1)).add_turn(USER, "kept for a day")
+    assert "expires_at_1" in collection_of(backend, "conversations").index_information()
+
+
+@pytest.mark.parametrize("bad", ["5", 2.5, True])
+def test_a_limit_that_is_no_number_is_refused(chat: ConversationMemory, bad: Any) -> None:
+    for call in (chat.recent_turns, chat.history_text, lambda limit: chat.sessions(limit=limit)):
+        with pytest.raises(ConfigurationError, match="limit has to be a whole number"):
+            call(bad)
+    with pytest.raises(ConfigurationError, match="prefix has to be text"):
+        chat.sessions(5)  # type: ignore[arg-type]
+    chat.add_turn(USER, "x")
+    assert len(chat.recent_turns(10**20)) == len(chat.sessions(limit=10**20)) == 1
 
 
 def test_an_index_of_the_earlier_version_is_named_with_what_to_do(backend: MongoStorageBackend) -> None:

@@ -31,9 +31,9 @@ from crewai_mongodb_memory.times import to_utc
 
 __all__ = ["LastAppend", "append", "clear", "count", "recent_turns", "sessions", "turns"]
 
-OLDEST_FIRST = (("bucket_seq", 1),)
-NEWEST_FIRST = (("bucket_seq", -1),)
-TAIL = dict.fromkeys(("bucket_seq", "end_turn", "turn_count", "bytes", "last_append", "closed"), 1)
+OLDEST_FIRST = {"bucket_seq": 1}
+NEWEST_FIRST = {"bucket_seq": -1}
+TAIL = dict.fromkeys(("_id", "bucket_seq", "end_turn", "turn_count", "bytes", "last_append", "closed"), 1)
 
 
 @dataclass
@@ -50,25 +50,22 @@ def append(
 
     Args:
         last: of this writer; it is brought up to date.
-        said: role, content and message id of each; without an id the turn gets one of its own.
+        said: role, content and message id (or None) of each.
     """
     now = to_utc(store.now())
-    entries = [
-        buckets.checked_entry(thread, role, content, uuid4().hex if message_id is None else message_id, now)
-        for role, content, message_id in said
-    ]
+    entries = [buckets.checked_entry(thread, role, content, message_id, now) for role, content, message_id in said]
     yield from _set_up_once(store, thread)
     tail, last.tail = last.tail, None
     try:
         if tail is not None and tail.takes(thread, entries):
-            query, update = buckets.append_to_tail(thread, store.settings.tenant, tail, entries)
+            query, update = buckets.append_to_tail(thread, tail, entries)
             result = yield UpdateOneDocument(thread.collection, query, update)
             if result.matched_count:
                 last.tail = tail.after(entries)
                 return _numbered(entries, last.tail.end_turn)
         last.tail = yield from _append_anywhere(store, thread, entries)
     except DuplicateKeyError as error:
-        if "turns.message_id" not in str(error):
+        if not _is_of_a_message(error):
             raise
     if last.tail is None:
         return (yield from _stored(thread, buckets.selection(thread, store.settings.tenant), entries))
@@ -81,36 +78,42 @@ def _append_anywhere(store: Store, thread: Thread, entries: Sequence[Entry]) -> 
     append_id = uuid4().hex
     pipeline = buckets.append_pipeline(thread, entries, append_id)
     while True:
-        newest = yield FindOneAndUpdate(thread.collection, selection, pipeline, TAIL, sort=NEWEST_FIRST)
+        newest = yield FindOneAndUpdate(thread.collection, selection, pipeline, TAIL, sort=list(NEWEST_FIRST.items()))
         if newest is not None and newest.get("last_append") == append_id:
             return _tail(newest)
         if newest is not None and not newest.get("closed"):
             return None
-        if newest is None:
-            bucket = buckets.first_bucket(thread, store.settings.tenant, entries)
-        else:
-            bucket = buckets.next_bucket(thread, store.settings.tenant, entries, newest)
+        bucket = buckets.next_bucket(thread, store.settings.tenant, entries, append_id, newest)
         try:
-            yield InsertOne(thread.collection, bucket)
+            inserted = yield InsertOne(thread.collection, bucket)
         except DuplicateKeyError as error:
-            if "turns.message_id" in str(error):
+            if _is_of_a_message(error):
                 return None
             # Another writer has begun this bucket: append to that.
         else:
-            return _tail(bucket)
+            return _tail({**bucket, "_id": inserted.inserted_id})
+
+
+def _is_of_a_message(error: DuplicateKeyError) -> bool:
+    return "message_ids" in (error.details or {}).get("keyPattern", {})
 
 
 def _tail(bucket: Document) -> Tail:
-    return Tail(bucket["bucket_seq"], bucket["end_turn"], bucket["turn_count"], bucket["bytes"])
+    return Tail(bucket["_id"], bucket["end_turn"], bucket["turn_count"], bucket["bytes"])
 
 
 def turns(store: Store, thread: Thread, since: datetime | None) -> Operation[list[Turn]]:
     """Return the turns of a session, oldest first; with ``since`` those said at that moment or later."""
-    query: Document = _unexpired(store, buckets.selection(thread, store.settings.tenant))
     moment = None if since is None else checks.moment("since", since)
-    if moment is not None:
-        query["updated_at"] = {"$gte": moment}
-    found = yield Find(thread.collection, query, {"turns": 1, "created_at": 1}, sort=OLDEST_FIRST)
+    found = yield Aggregate(
+        thread.collection,
+        [
+            *_visible(store, thread),
+            *([] if moment is None else [{"$match": {"updated_at": {"$gte": moment}}}]),
+            {"$sort": OLDEST_FIRST},
+            {"$project": {"turns": 1, "created_at": 1}},
+        ],
+    )
     return [turn for turn in buckets.turns_of(found) if moment is None or turn.ts >= moment]
 
 
@@ -119,17 +122,19 @@ def recent_turns(store: Store, thread: Thread, limit: int) -> Operation[list[Tur
     limit = checks.whole_number("limit", limit)
     if limit <= 0:
         return []
-    query = _unexpired(store, buckets.selection(thread, store.settings.tenant))
-    shown = {"turns": {"$slice": -limit}, "created_at": 1, "bucket_seq": 1, "end_turn": 1}
-    newest = yield Find(thread.collection, query, shown, sort=NEWEST_FIRST, limit=1)
+    last = {"turns": {"$slice": ["$turns", -limit]}, "created_at": 1, "bucket_seq": 1, "end_turn": 1}
+    newest = yield Aggregate(
+        thread.collection, [*_visible(store, thread), {"$sort": NEWEST_FIRST}, {"$limit": 1}, {"$project": last}]
+    )
     found = list(buckets.turns_of(newest))
     if found and len(found) < limit and found[0].turn > 1:
         first = newest[0]["end_turn"] - limit + 1
         older = yield Aggregate(
             thread.collection,
             [
-                {"$match": {**query, "bucket_seq": {"$lt": newest[0]["bucket_seq"]}, "end_turn": {"$gte": first}}},
-                {"$sort": dict(OLDEST_FIRST)},
+                *_visible(store, thread, bucket_seq={"$lt": newest[0]["bucket_seq"]}),
+                {"$match": {"end_turn": {"$gte": first}}},
+                {"$sort": OLDEST_FIRST},
                 {"$project": {"created_at": 1, "turns": _turns_from(first)}},
             ],
         )
@@ -139,9 +144,8 @@ def recent_turns(store: Store, thread: Thread, limit: int) -> Operation[list[Tur
 
 def count(store: Store, thread: Thread) -> Operation[int]:
     """Return how many turns a session has, without reading them."""
-    query = _unexpired(store, buckets.selection(thread, store.settings.tenant))
     total = yield Aggregate(
-        thread.collection, [{"$match": query}, {"$group": {"_id": None, "turns": {"$sum": "$turn_count"}}}]
+        thread.collection, [*_visible(store, thread), {"$group": {"_id": None, "turns": {"$sum": "$turn_count"}}}]
     )
     return int(total[0]["turns"]) if total else 0
 
@@ -158,13 +162,14 @@ def sessions(store: Store, collection: str, prefix: str | None, limit: int) -> O
     limit = checks.whole_number("limit", limit)
     if limit <= 0:
         return []
-    query = _unexpired(store, {"tenant": store.settings.tenant})
+    query: Document = {"tenant": store.settings.tenant}
     if prefix is not None and checks.text("prefix", prefix, may_be_empty=True):
         query["session_id"] = {"$gte": prefix, "$lt": prefix + chr(0x10FFFF)}
     found = yield Aggregate(
         collection,
         [
             {"$match": query},
+            _unexpired(store),
             {
                 "$group": {
                     "_id": "$session_id",
@@ -183,10 +188,8 @@ def sessions(store: Store, collection: str, prefix: str | None, limit: int) -> O
 def _stored(thread: Thread, selection: Document, entries: Sequence[Entry]) -> Operation[list[Turn]]:
     """The turns that a retry finds already there, by their message ids."""
     known: dict[str, Turn] = {}
-    ids = [entry.message_id for entry in entries]
-    found = yield Find(
-        thread.collection, {**selection, "turns.message_id": {"$in": ids}}, {"turns": 1, "created_at": 1}
-    )
+    ids = buckets.message_ids(entries)
+    found = yield Find(thread.collection, {**selection, "message_ids": {"$in": ids}}, {"turns": 1, "created_at": 1})
     for bucket in found:
         for element, turn in zip(bucket["turns"], buckets.turns_of([bucket]), strict=True):
             known[element.get("message_id")] = turn
@@ -200,12 +203,13 @@ def _stored(thread: Thread, selection: Document, entries: Sequence[Entry]) -> Op
 
 
 def _set_up_once(store: Store, thread: Thread) -> Operation[None]:
-    """Create the unique indexes, without which two writers could give one number twice.
+    """Create the unique indexes, without which two writers could give one number twice, and that of a retention.
 
     Raises:
         ConfigurationError: an index or a document of an earlier version is in the way.
     """
-    if thread.collection in store.conversations_set_up:
+    kind = (thread.collection, thread.retention is not None)
+    if kind in store.conversations_set_up:
         return
     existing = {index["name"]: index for index in (yield ListIndexes(thread.collection))}
     name, keys = buckets.SESSION_INDEX
@@ -224,24 +228,33 @@ def _set_up_once(store: Store, thread: Thread) -> Operation[None]:
             f"{thread.collection!r} holds buckets of an earlier version with one number twice; keep this conversation "
             f"in another collection_name, or remove one of each: {error}"
         ) from error
-    store.conversations_set_up.add(thread.collection)
+    store.conversations_set_up.add(kind)
 
 
 def _wanted_indexes(thread: Thread) -> list[IndexModel]:
     session, session_keys = buckets.SESSION_INDEX
     message, message_keys = buckets.MESSAGE_INDEX
-    ours = {"bytes": {"$exists": True}}  # buckets of an earlier version have turns without message ids
+    named = {"message_ids": {"$exists": True}}  # else two buckets without any would be taken for the same
     wanted = [
         IndexModel(list(session_keys), name=session, unique=True),
-        IndexModel(list(message_keys), name=message, unique=True, partialFilterExpression=ours),
+        IndexModel(list(message_keys), name=message, unique=True, partialFilterExpression=named),
     ]
     if thread.retention is not None:
         wanted.append(IndexModel([("expires_at", 1)], name="expires_at_1", expireAfterSeconds=0))
     return wanted
 
 
-def _unexpired(store: Store, query: Document) -> Document:
-    return {**query, "expires_at": {"$not": {"$lte": to_utc(store.now())}}}
+def _visible(store: Store, thread: Thread, **further: Any) -> list[Document]:
+    """The stages that select a session's buckets, but not what has expired and the server has not yet removed.
+
+    They are two because the embedded server finds by an index only what is asked by its keys alone; other servers
+    make one of them.
+    """
+    return [{"$match": {**buckets.selection(thread, store.settings.tenant), **further}}, _unexpired(store)]
+
+
+def _unexpired(store: Store) -> Document:
+    return {"$match": {"expires_at": {"$not": {"$lte": to_utc(store.now())}}}}
 
 
 def _turns_from(first: int) -> dict[str, Any]:

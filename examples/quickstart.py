@@ -4,7 +4,9 @@
     python examples/quickstart.py "Who speaks Arabic?"  # the tour, then your own question
 
 It needs no key and no network: the server is the embedded one, the embeddings come from a small model on this
-machine. Everything is kept in the folder .demo; running it again replaces what it stored.
+machine. Where VOYAGE_API_KEY is set they come from Voyage AI, and the memories go into a collection and a scope of
+their own, for the vectors of two models must never meet. Everything is kept in the folder .demo; running it again
+replaces what it stored.
 """
 
 from __future__ import annotations
@@ -32,10 +34,10 @@ from rich.table import Table
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 STORE = "local:.demo/mongodb"
-ROOT_SCOPE = "/demo/team"
 
 console = Console()
 Person = dict[str, Any]
+vectors: dict[str, list[float]] = {}  # of the texts that come with the demo
 
 
 def main() -> None:
@@ -57,6 +59,7 @@ def tour(store: str, question: str | None) -> None:
     with console.status("Starting the embedded server"):
         memory = open_memory(store)
         memory.reset()
+    embed_ahead()
     fill(memory)
     show_contents(memory)
     ask_the_stored_questions(memory)
@@ -77,7 +80,9 @@ def open_memory(store: str) -> Any:
     from crewai_mongodb_memory import MongoStorageBackend
 
     set_suppress_console_output(True)  # CrewAI's two panels for each memory would drown the rest
-    return Memory(storage=MongoStorageBackend(store), embedder=embed, llm=no_model(), root_scope=ROOT_SCOPE)
+    collection, scope = ("memories", "/demo/team") if is_offline() else ("memories_voyage", "/demo/voyage")
+    storage = MongoStorageBackend(store, collection_name=collection)
+    return Memory(storage=storage, embedder=embed, llm=no_model(), root_scope=scope)
 
 
 def fill(memory: Any) -> None:
@@ -90,7 +95,7 @@ def fill(memory: Any) -> None:
             metadata={"name": person["name"], "title": person["title"]},
             importance=0.5,
         )
-    console.print(f"[bold]Remembered {len(people())} people.[/]")
+    console.print(f"[bold]Remembered {len(people())} people[/], embedded by {model().model}.", highlight=False)
 
 
 def show_contents(memory: Any) -> None:
@@ -146,12 +151,34 @@ def answer(memory: Any, question: str) -> None:
 
 
 def embed(texts: list[str]) -> list[list[float]]:
-    """Embed texts: those that the data hold a vector for by that, all others by the model."""
-    from crewai_mongodb_memory import OfflineEmbedder
+    """Embed texts: those that a vector is known for by that, all others as questions to the model."""
+    return [vectors[text] if text in vectors else model().embed_query(text) for text in texts]
 
-    known = {person["bio"]: person["embedding"] for person in people()}
-    known |= {stored["query"]: stored["embedding"] for stored in questions()}
-    return [known[text] if text in known else OfflineEmbedder().embed_query(text) for text in texts]
+
+def embed_ahead() -> None:
+    """Get the vectors of all texts that come with the demo: they are stored with them, or Voyage AI makes them."""
+    bios, asked = [person["bio"] for person in people()], [stored["query"] for stored in questions()]
+    if is_offline():
+        vectors.update(zip(bios, (person["embedding"] for person in people()), strict=True))
+        vectors.update(zip(asked, (stored["embedding"] for stored in questions()), strict=True))
+        return
+    with console.status("Embedding by Voyage AI; an account without a payment method waits a minute now and then"):
+        vectors.update(zip(bios, model().embed_documents(bios), strict=True))
+        vectors.update(zip(asked, model()(asked), strict=True))
+
+
+def is_offline() -> bool:
+    return not os.environ.get("VOYAGE_API_KEY", "").strip()
+
+
+@cache
+def model() -> Any:
+    """Return Voyage AI's model if there is a key for it, else the small one on this machine."""
+    from crewai_mongodb_memory import OfflineEmbedder, VoyageEmbedder
+
+    if is_offline():
+        return OfflineEmbedder()
+    return VoyageEmbedder(input_type="query", attempts=10, base_url=os.environ.get("VOYAGE_BASE_URL") or None)
 
 
 def no_model() -> Any:
@@ -184,9 +211,20 @@ def questions() -> list[dict[str, Any]]:
     return loaded
 
 
-if __name__ == "__main__":
+def run() -> None:
+    """Run it, and say in a line what it cannot do."""
+    from crewai_mongodb_memory import MongoMemoryError
+
     try:
         main()
+    except MongoMemoryError as error:
+        remedy = "" if is_offline() else "\nWithout VOYAGE_API_KEY it runs on this machine's own model."
+        sys.exit(f"{error}{remedy}")
+
+
+if __name__ == "__main__":
+    try:
+        run()
     except KeyboardInterrupt:
         console.print("\nStopped. Run it again: it replaces what it stored.")
         sys.exit(130)

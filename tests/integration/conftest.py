@@ -1,7 +1,8 @@
-"""What tests with CrewAI's own objects share: memories on a backend of the test's own, and a place for its files."""
+"""What integration tests share: a clock, memories on a backend of the test's own, and a place for CrewAI's files."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ from crewai import Memory
 from crewai.memory.storage.factory import set_memory_storage_factory
 
 from crewai_mongodb_memory import MongoStorageBackend, mongo_storage_factory
+from tests.fake_voyage import FakeVoyage
 from tests.scripted import ScriptedLLM, embed_words
 from tests.stores import Clock, MakeBackend
 from tests.team import MakeMemory
@@ -66,3 +68,13 @@ def register() -> Iterator[Callable[..., Any]]:
 
     yield register
     set_memory_storage_factory(None)
+
+
+@pytest.fixture
+def api() -> Iterator[FakeVoyage]:
+    """A stand-in for Voyage AI's API."""
+    with FakeVoyage() as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        yield server
+        server.gave_up.set()
+        server.shutdown()

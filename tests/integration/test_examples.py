@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,11 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from crewai_mongodb_memory import MongoStorageBackend
+from tests.fake_voyage import KEY, FakeVoyage
+
 HOME = Path(__file__).parents[2]
 
 
-def run(folder: Path, *arguments: str) -> str:
-    """What the quickstart prints, given arguments; it must not complain of anything."""
+def start(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [
         sys.executable,
         str(HOME / "examples/quickstart.py"),
@@ -22,7 +25,21 @@ def run(folder: Path, *arguments: str) -> str:
         f"local:{folder}",
         *arguments,
     ]
-    finished = subprocess.run(command, cwd=folder.parent, capture_output=True, text=True, check=False, timeout=120)
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("VOYAGE")}
+    return subprocess.run(
+        command,
+        cwd=folder.parent,
+        env=plain | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def run(folder: Path, *arguments: str, **environment: str) -> str:
+    """What the quickstart prints, given arguments; it must not complain of anything."""
+    finished = start(folder, *arguments, **environment)
     assert finished.returncode == 0, finished.stderr
     assert finished.stderr == ""
     return finished.stdout
@@ -71,3 +88,29 @@ def test_a_second_run_replaces_the_first(tour: str, folder: Path) -> None:
     again = run(folder)
     assert "/demo/team (17 records)" in again
     assert "17 records" in tour
+
+
+def test_with_a_key_voyage_embeds_into_a_collection_of_its_own(api: FakeVoyage, folder: Path, tour: str) -> None:
+    # Vectors as far apart as those of a real model: at 0.85 CrewAI would take two people for one.
+    api.change = lambda vectors: [
+        [float(mark == round(1023 * 2 * vector[1])) for mark in range(1024)] for vector in vectors
+    ]
+    shown = run(folder, "Who draws?", VOYAGE_API_KEY=KEY, VOYAGE_BASE_URL=api.base_url)
+    assert "/demo/voyage (17 records)" in shown
+    assert "embedded by voyage-3.5" in shown
+    assert "A second process on the same store finds 17 memories" in shown
+    kinds = [(body["input_type"], len(body["input"])) for body in api.bodies]
+    assert kinds == [("document", 17), ("query", 20), ("query", 1), ("query", 1)]
+    with MongoStorageBackend(f"local:{folder}") as plain:
+        assert plain.list_scopes("/demo") == ["/demo/team"]
+        assert plain.count() == 17
+    assert "17 records" in tour
+
+
+def test_a_key_that_is_not_accepted_is_said_in_a_line(api: FakeVoyage, tmp_path: Path) -> None:
+    finished = start(tmp_path / "store", VOYAGE_API_KEY="pa-another", VOYAGE_BASE_URL=api.base_url)
+    assert finished.returncode == 1
+    assert "Voyage AI does not accept the key" in finished.stderr
+    assert "Without VOYAGE_API_KEY it runs on this machine's own model." in finished.stderr
+    assert "Traceback" not in finished.stderr
+    assert "pa-another" not in finished.stderr

@@ -102,6 +102,7 @@ class Tail:
     """The newest bucket of a session as this writer last left it."""
 
     bucket_id: Any
+    bucket_seq: int
     end_turn: int
     turn_count: int
     bytes: int
@@ -113,7 +114,7 @@ class Tail:
     def after(self, entries: Sequence[Entry]) -> Tail:
         size = sum(entry.size for entry in entries)
         count = len(entries)
-        return Tail(self.bucket_id, self.end_turn + count, self.turn_count + count, self.bytes + size)
+        return Tail(self.bucket_id, self.bucket_seq, self.end_turn + count, self.turn_count + count, self.bytes + size)
 
 
 def checked_entry(thread: Thread, role: str, content: str, message_id: str | None, ts: datetime) -> Entry:

@@ -56,7 +56,7 @@ class ConversationMemory:
         self._backend = backend
         self._thread = Thread(session_id, collection_name, bucket_size, retention)
         self._max_turns = checks.whole_number("max_turns", max_turns, 1)
-        self._last = conversation.LastAppend()
+        self._known = conversation.Known()
 
     def __repr__(self) -> str:
         return f"ConversationMemory({self._backend!r}, session_id={self._thread.session_id!r})"
@@ -72,12 +72,12 @@ class ConversationMemory:
         Raises:
             InvalidRecordError: the content is not text, or over 15 MB.
         """
-        return self._backend._run(conversation.append, self._thread, self._last, [(role, content, message_id)])[0]
+        return self._backend._run(conversation.append, self._thread, self._known, [(role, content, message_id)])[0]
 
     def add_exchange(self, user_message: str, assistant_message: str) -> tuple[Turn, Turn]:
         """Append what the user said and what the assistant answered, both or neither, one right after the other."""
         user, assistant = self._backend._run(
-            conversation.append, self._thread, self._last, _exchange(user_message, assistant_message)
+            conversation.append, self._thread, self._known, _exchange(user_message, assistant_message)
         )
         return user, assistant
 
@@ -87,7 +87,7 @@ class ConversationMemory:
 
     def recent_turns(self, limit: int | None = None) -> list[Turn]:
         """Return the last ``limit`` turns (``max_turns`` unless told), oldest first, reading no more than those."""
-        return self._backend._run(conversation.recent_turns, self._thread, self._limit(limit))
+        return self._backend._run(conversation.recent_turns, self._thread, self._known, self._limit(limit))
 
     def history_text(
         self, limit: int | None = None, *, user_label: str = "User", assistant_label: str = "Assistant"
@@ -97,11 +97,11 @@ class ConversationMemory:
 
     def count(self) -> int:
         """Return how many turns the session has."""
-        return self._backend._run(conversation.count, self._thread)
+        return self._backend._run(conversation.count, self._thread, self._known)
 
     def clear(self) -> int:
         """Remove the session and return how many turns it had; the next turn is number 1 again."""
-        return self._backend._run(conversation.clear, self._thread)
+        return self._backend._run(conversation.clear, self._thread, self._known)
 
     def sessions(self, prefix: str | None = None, limit: int = 100) -> list[Session]:
         """Return the sessions of the collection, the most recently active first; ``prefix`` is literal."""
@@ -112,13 +112,13 @@ class ConversationMemory:
     async def aadd_turn(self, role: str, content: str, *, message_id: str | None = None) -> Turn:
         """Same as :meth:`add_turn`."""
         return (
-            await self._backend._arun(conversation.append, self._thread, self._last, [(role, content, message_id)])
+            await self._backend._arun(conversation.append, self._thread, self._known, [(role, content, message_id)])
         )[0]
 
     async def aadd_exchange(self, user_message: str, assistant_message: str) -> tuple[Turn, Turn]:
         """Same as :meth:`add_exchange`."""
         said = _exchange(user_message, assistant_message)
-        user, assistant = await self._backend._arun(conversation.append, self._thread, self._last, said)
+        user, assistant = await self._backend._arun(conversation.append, self._thread, self._known, said)
         return user, assistant
 
     async def aturns(self, *, since: datetime | None = None) -> list[Turn]:
@@ -127,7 +127,7 @@ class ConversationMemory:
 
     async def arecent_turns(self, limit: int | None = None) -> list[Turn]:
         """Same as :meth:`recent_turns`."""
-        return await self._backend._arun(conversation.recent_turns, self._thread, self._limit(limit))
+        return await self._backend._arun(conversation.recent_turns, self._thread, self._known, self._limit(limit))
 
     async def ahistory_text(
         self, limit: int | None = None, *, user_label: str = "User", assistant_label: str = "Assistant"
@@ -137,11 +137,11 @@ class ConversationMemory:
 
     async def acount(self) -> int:
         """Same as :meth:`count`."""
-        return await self._backend._arun(conversation.count, self._thread)
+        return await self._backend._arun(conversation.count, self._thread, self._known)
 
     async def aclear(self) -> int:
         """Same as :meth:`clear`."""
-        return await self._backend._arun(conversation.clear, self._thread)
+        return await self._backend._arun(conversation.clear, self._thread, self._known)
 
     async def asessions(self, prefix: str | None = None, limit: int = 100) -> list[Session]:
         """Same as :meth:`sessions`."""

@@ -8,68 +8,80 @@ from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
-from pymongo import IndexModel
 from pymongo.errors import DuplicateKeyError
 
 from crewai_mongodb_memory import buckets, checks
 from crewai_mongodb_memory.buckets import Entry, Session, Tail, Thread, Turn
 from crewai_mongodb_memory.commands import (
     Aggregate,
-    CreateIndexes,
     DeleteMany,
     Document,
     Find,
     FindOneAndUpdate,
     InsertOne,
-    ListIndexes,
     Operation,
     UpdateOneDocument,
 )
 from crewai_mongodb_memory.errors import ConfigurationError
+from crewai_mongodb_memory.operations.conversation_setup import set_up_once
 from crewai_mongodb_memory.store import Store
 from crewai_mongodb_memory.times import to_utc
 
-__all__ = ["LastAppend", "append", "clear", "count", "recent_turns", "sessions", "turns"]
+__all__ = ["Known", "append", "clear", "count", "recent_turns", "sessions", "turns"]
 
 OLDEST_FIRST = {"bucket_seq": 1}
 NEWEST_FIRST = {"bucket_seq": -1}
 TAIL = dict.fromkeys(("_id", "bucket_seq", "end_turn", "turn_count", "bytes", "last_append", "closed"), 1)
 
 
+@dataclass(frozen=True)
+class Counted:
+    bucket_id: Any
+    bucket_seq: int
+    turns_before: int
+
+
 @dataclass
-class LastAppend:
-    """What a writer remembers of its last append, to find the place of the next one without looking."""
+class Known:
+    """What is known of a session from before, so that the server need not look through all of its buckets again.
+
+    Attributes:
+        tail: the newest bucket, as this writer last left it.
+        counted: a bucket, and how many turns lie before it, in buckets that are closed and never expire.
+    """
 
     tail: Tail | None = None
+    counted: Counted | None = None
 
 
 def append(
-    store: Store, thread: Thread, last: LastAppend, said: Sequence[tuple[str, str, str | None]]
+    store: Store, thread: Thread, known: Known, said: Sequence[tuple[str, str, str | None]]
 ) -> Operation[list[Turn]]:
     """Append turns together, and return them with their numbers; those that are there already are returned as stored.
 
     Args:
-        last: of this writer; it is brought up to date.
+        known: of this session; it is brought up to date.
         said: role, content and message id (or None) of each.
     """
     now = to_utc(store.now())
     entries = [buckets.checked_entry(thread, role, content, message_id, now) for role, content, message_id in said]
-    yield from _set_up_once(store, thread)
-    tail, last.tail = last.tail, None
+    yield from set_up_once(store, thread)
+    tail, known.tail = known.tail, None
     try:
         if tail is not None and tail.takes(thread, entries):
             query, update = buckets.append_to_tail(thread, tail, entries)
             result = yield UpdateOneDocument(thread.collection, query, update)
             if result.matched_count:
-                last.tail = tail.after(entries)
-                return _numbered(entries, last.tail.end_turn)
-        last.tail = yield from _append_anywhere(store, thread, entries)
+                known.tail = tail = tail.after(entries)
+                return _numbered(entries, tail.end_turn)
+        known.tail = tail = yield from _append_anywhere(store, thread, entries)
     except DuplicateKeyError as error:
         if not _is_of_a_message(error):
             raise
-    if last.tail is None:
+        tail = None
+    if tail is None:
         return (yield from _stored(thread, buckets.selection(thread, store.settings.tenant), entries))
-    return _numbered(entries, last.tail.end_turn)
+    return _numbered(entries, tail.end_turn)
 
 
 def _append_anywhere(store: Store, thread: Thread, entries: Sequence[Entry]) -> Operation[Tail | None]:
@@ -99,7 +111,7 @@ def _is_of_a_message(error: DuplicateKeyError) -> bool:
 
 
 def _tail(bucket: Document) -> Tail:
-    return Tail(bucket["_id"], bucket["end_turn"], bucket["turn_count"], bucket["bytes"])
+    return Tail(bucket["_id"], bucket["bucket_seq"], bucket["end_turn"], bucket["turn_count"], bucket["bytes"])
 
 
 def turns(store: Store, thread: Thread, since: datetime | None) -> Operation[list[Turn]]:
@@ -117,22 +129,26 @@ def turns(store: Store, thread: Thread, since: datetime | None) -> Operation[lis
     return [turn for turn in buckets.turns_of(found) if moment is None or turn.ts >= moment]
 
 
-def recent_turns(store: Store, thread: Thread, limit: int) -> Operation[list[Turn]]:
+def recent_turns(store: Store, thread: Thread, known: Known, limit: int) -> Operation[list[Turn]]:
     """Return the last turns of a session, oldest first: the newest bucket, and others only if it has too few."""
     limit = checks.whole_number("limit", limit)
     if limit <= 0:
         return []
     last = {"turns": {"$slice": ["$turns", -limit]}, "created_at": 1, "bucket_seq": 1, "end_turn": 1}
-    newest = yield Aggregate(
-        thread.collection, [*_visible(store, thread), {"$sort": NEWEST_FIRST}, {"$limit": 1}, {"$project": last}]
-    )
+    newest_only: list[Document] = [{"$sort": NEWEST_FIRST}, {"$limit": 1}, {"$project": last}]
+    newest: list[Document] = []
+    if known.tail is not None:
+        since_then = _visible(store, thread, bucket_seq={"$gte": known.tail.bucket_seq})
+        newest = yield Aggregate(thread.collection, [*since_then, *newest_only])
+    if not newest:
+        newest = yield Aggregate(thread.collection, [*_visible(store, thread), *newest_only])
     found = list(buckets.turns_of(newest))
     if found and len(found) < limit and found[0].turn > 1:
-        first = newest[0]["end_turn"] - limit + 1
+        first, before = newest[0]["end_turn"] - limit + 1, newest[0]["bucket_seq"]
         older = yield Aggregate(
             thread.collection,
             [
-                *_visible(store, thread, bucket_seq={"$lt": newest[0]["bucket_seq"]}),
+                *_visible(store, thread, bucket_seq={"$lt": before, "$gte": before - limit}),
                 {"$match": {"end_turn": {"$gte": first}}},
                 {"$sort": OLDEST_FIRST},
                 {"$project": {"created_at": 1, "turns": _turns_from(first)}},
@@ -142,17 +158,36 @@ def recent_turns(store: Store, thread: Thread, limit: int) -> Operation[list[Tur
     return found
 
 
-def count(store: Store, thread: Thread) -> Operation[int]:
-    """Return how many turns a session has, without reading them."""
-    total = yield Aggregate(
-        thread.collection, [*_visible(store, thread), {"$group": {"_id": None, "turns": {"$sum": "$turn_count"}}}]
+def count(store: Store, thread: Thread, known: Known) -> Operation[int]:
+    """Return how many turns a session has, without reading them; of what was counted before only the rest."""
+    while True:
+        counted = known.counted
+        since = {} if counted is None else {"bucket_seq": {"$gte": counted.bucket_seq}}
+        found = yield Aggregate(
+            thread.collection,
+            [
+                {"$match": {**buckets.selection(thread, store.settings.tenant), **since}},
+                {"$sort": OLDEST_FIRST},
+                {"$project": {"bucket_seq": 1, "turn_count": 1, "expires_at": 1}},
+            ],
+        )
+        if counted is None or (found and found[0]["_id"] == counted.bucket_id):
+            break
+        known.counted = None  # the session was cleared meanwhile
+    before = counted.turns_before if counted else 0
+    now = to_utc(store.now())
+    total: int = before + sum(
+        bucket["turn_count"] for bucket in found if "expires_at" not in bucket or bucket["expires_at"] > now
     )
-    return int(total[0]["turns"]) if total else 0
+    if found and not any("expires_at" in bucket for bucket in found):
+        last = found[-1]
+        known.counted = Counted(last["_id"], last["bucket_seq"], total - last["turn_count"])
+    return total
 
 
-def clear(store: Store, thread: Thread) -> Operation[int]:
+def clear(store: Store, thread: Thread, known: Known) -> Operation[int]:
     """Remove a session and return how many turns it had."""
-    removed = yield from count(store, thread)
+    removed = yield from count(store, thread, known)
     yield DeleteMany(thread.collection, buckets.selection(thread, store.settings.tenant))
     return removed
 
@@ -200,48 +235,6 @@ def _stored(thread: Thread, selection: Document, entries: Sequence[Entry]) -> Op
             f"message ids together as before"
         )
     return [known[message_id] for message_id in ids]
-
-
-def _set_up_once(store: Store, thread: Thread) -> Operation[None]:
-    """Create the unique indexes, without which two writers could give one number twice, and that of a retention.
-
-    Raises:
-        ConfigurationError: an index or a document of an earlier version is in the way.
-    """
-    kind = (thread.collection, thread.retention is not None)
-    if kind in store.conversations_set_up:
-        return
-    existing = {index["name"]: index for index in (yield ListIndexes(thread.collection))}
-    name, keys = buckets.SESSION_INDEX
-    earlier = existing.get(name)
-    if earlier is not None and not (earlier.get("unique") and tuple(earlier["key"].items()) == keys):
-        raise ConfigurationError(
-            f"{thread.collection!r} has an index {name!r} of an earlier version, which does not keep two writers "
-            f"apart; drop it: db.getCollection({thread.collection!r}).dropIndex({name!r})"
-        )
-    models = [model for model in _wanted_indexes(thread) if model.document["name"] not in existing]
-    try:
-        if models:
-            yield CreateIndexes(thread.collection, models)
-    except DuplicateKeyError as error:
-        raise ConfigurationError(
-            f"{thread.collection!r} holds buckets of an earlier version with one number twice; keep this conversation "
-            f"in another collection_name, or remove one of each: {error}"
-        ) from error
-    store.conversations_set_up.add(kind)
-
-
-def _wanted_indexes(thread: Thread) -> list[IndexModel]:
-    session, session_keys = buckets.SESSION_INDEX
-    message, message_keys = buckets.MESSAGE_INDEX
-    named = {"message_ids": {"$exists": True}}  # else two buckets without any would be taken for the same
-    wanted = [
-        IndexModel(list(session_keys), name=session, unique=True),
-        IndexModel(list(message_keys), name=message, unique=True, partialFilterExpression=named),
-    ]
-    if thread.retention is not None:
-        wanted.append(IndexModel([("expires_at", 1)], name="expires_at_1", expireAfterSeconds=0))
-    return wanted
 
 
 def _visible(store: Store, thread: Thread, **further: Any) -> list[Document]:

@@ -9,11 +9,15 @@ os.environ["CREWAI_TRACING_ENABLED"] = "false"
 os.environ["CREWAI_DISABLE_TELEMETRY"] = "true"
 os.environ["OTEL_SDK_DISABLED"] = "true"
 
+import gc
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import pymongo
 import pytest
 
 from crewai_mongodb_memory import MongoStorageBackend
@@ -21,7 +25,27 @@ from crewai_mongodb_memory.local_server import LocalServer
 from tests.atlas_standin import AtlasStandin
 from tests.stores import MakeBackend
 
+CHILDREN = Path(f"/proc/self/task/{os.getpid()}/children")  # Linux
 REAL_ATLAS = os.environ.get("MONGODB_ATLAS_URI")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_is_left() -> Iterator[None]:
+    """At the end of all no client is open, no thread of a driver runs, and no process is left behind."""
+    yield
+    deadline = time.monotonic() + 20
+    while (left := left_behind()) and time.monotonic() < deadline:
+        threading.Event().wait(0.05)
+    assert left == []
+
+
+def left_behind() -> list[object]:
+    gc.collect()
+    kinds = (pymongo.MongoClient, pymongo.AsyncMongoClient)
+    clients = [one for one in gc.get_objects() if issubclass(type(one), kinds) and one._opened and not one._closed]
+    threads = [thread.name for thread in threading.enumerate() if "pymongo" in thread.name]
+    children = CHILDREN.read_text().split() if CHILDREN.exists() else []
+    return [*clients, *threads, *children]
 
 
 @pytest.fixture(scope="session")

@@ -61,6 +61,10 @@ class SearchDesk:
             failure = self.faults.failure(_names(name, body))
             if failure is not None:
                 raise failure
+            holds = [hold for hold in self.faults.holds if hold.command in _names(name, body)]
+        for hold in holds:
+            hold.wait()
+        with self.lock:
             # What is due has to be built from the collection as it is before this command changes it.
             self._catalog.settle()
         if name in COMMANDS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Literal
@@ -25,12 +26,35 @@ class _Cut:
     times: int
 
 
+class Hold:
+    """Commands of a name that wait for their answer.
+
+    Attributes:
+        waiting: how many of them have come.
+    """
+
+    PATIENCE = 30.0  # seconds, so that a test that never lets go fails instead of hanging
+
+    def __init__(self, command: str) -> None:
+        self.command = command
+        self.waiting = 0
+        self._released = threading.Event()
+
+    def wait(self) -> None:
+        self.waiting += 1
+        self._released.wait(self.PATIENCE)
+
+    def release(self) -> None:
+        self._released.set()
+
+
 class Faults:
     """What is to go wrong with the next commands of a name."""
 
     def __init__(self) -> None:
         self._failures: list[_Failure] = []
         self._cuts: list[_Cut] = []
+        self.holds: list[Hold] = []
 
     def fail_next(self, command: str, make: Callable[[], CommandError], times: int) -> None:
         self._failures.append(_Failure(command, make, times))

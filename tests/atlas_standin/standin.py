@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
@@ -13,7 +14,7 @@ from .catalog import Catalog, Pace
 from .cluster import Flavour, Knobs, Prefix, SearchServiceKind
 from .desk import SearchDesk
 from .errors import CommandError
-from .faults import CutMoment
+from .faults import CutMoment, Hold
 from .proxy import Proxy
 from .replica import Replica
 
@@ -157,6 +158,19 @@ class AtlasStandin:
         """
         with self._desk.lock:
             self._desk.faults.fail_next(command, lambda: CommandError(code, errmsg, tuple(labels)), times)
+
+    @contextmanager
+    def holding(self, command: str) -> Iterator[Hold]:
+        """Let commands of this name wait for their answers, each on its connection, until the block ends."""
+        hold = Hold(command)
+        with self._desk.lock:
+            self._desk.faults.holds.append(hold)
+        try:
+            yield hold
+        finally:
+            with self._desk.lock:
+                self._desk.faults.holds.remove(hold)
+            hold.release()
 
     def cut_connection_next(self, command: str, *, when: CutMoment = "before", times: int = 1) -> None:
         """Close the connection over the next commands of this name: before they are run, or before the reply."""

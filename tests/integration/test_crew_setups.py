@@ -1,4 +1,4 @@
-"""Crews as people set them up: with tenants, resets and trouble, through the factory, and defined in JSON."""
+"""Crews as people set them up: with tenants, resets and trouble, through the factory, and defined in YAML or JSON."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import crewai.project as parts
 import pytest
+from crewai import Agent, Crew, Task
 from crewai.project.crew_loader import load_crew
 
 from crewai_mongodb_memory import MongoStorageBackend
@@ -86,6 +88,64 @@ def test_memory_true_is_on_mongodb_once_the_factory_is_registered(
     newcomer = agent()
     crew(newcomer, name="Night Shift", memory=True).kickoff()
     assert f") {LAUNCH}" in told(newcomer)[0]
+    factory("lancedb").close()
+
+
+AGENTS = """
+planner:
+  role: Planner
+  goal: Know the plans
+  backstory: A planner
+"""
+
+TASKS = f"""
+ask:
+  description: {QUESTION}
+  expected_output: A sentence
+  agent: planner
+"""
+
+
+def crew_of_yaml(folder: Path) -> Any:
+    """A crew as ``crewai create crew`` lays one out: its agents and tasks in YAML, itself a decorated class."""
+    (folder / "agents.yaml").write_text(AGENTS)
+    (folder / "tasks.yaml").write_text(TASKS)
+
+    @parts.CrewBase
+    class NightShift:
+        agents_config: Any = str(folder / "agents.yaml")
+        tasks_config: Any = str(folder / "tasks.yaml")
+
+        @parts.agent
+        def planner(self) -> Agent:
+            return Agent(config=self.agents_config["planner"], llm=ScriptedLLM({str: LAUNCH}))
+
+        @parts.task
+        def ask(self) -> Task:
+            return Task(**self.tasks_config["ask"])
+
+        @parts.crew
+        def crew(self) -> Crew:
+            made: Any = self
+            return Crew(name="Night Shift", agents=made.agents, tasks=made.tasks, memory=True)
+
+    return NightShift().crew()
+
+
+def test_a_crew_defined_in_yaml_remembers_through_the_factory(
+    server: str,
+    database_name: str,
+    register: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setattr("crewai.memory.unified_memory._default_embedder", lambda: embed_words)
+    factory = register(server, database_name=database_name, search_mode="exact")
+    crew_of_yaml(tmp_path).kickoff()
+    assert scopes_and_contents(factory("lancedb")) == [("/crew/night-shift/agent/planner/notes", LAUNCH)]
+    again = crew_of_yaml(tmp_path)
+    again.kickoff()
+    assert f") {LAUNCH}" in told(again.agents[0])[-1]
     factory("lancedb").close()
 
 

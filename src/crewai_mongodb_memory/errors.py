@@ -46,7 +46,7 @@ class MongoMemoryError(Exception):
 
 
 class ConfigurationError(MongoMemoryError, ValueError):
-    """An argument, a connection string or a filter cannot be used; nothing was read or written."""
+    """An argument, a connection string or a filter cannot be used; nothing was written."""
 
 
 class InvalidRecordError(MongoMemoryError, ValueError):
@@ -70,7 +70,7 @@ class InvalidRecordError(MongoMemoryError, ValueError):
 
 
 class DimensionMismatchError(MongoMemoryError, EmbeddingDimensionMismatchError):
-    """An embedding has another length than the vectors of this store; nothing was read or written.
+    """An embedding has another length than the vectors of this store; nothing was written.
 
     Attributes:
         stored_dim: dimensions of the store.

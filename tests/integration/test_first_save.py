@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 from crewai.memory.types import MemoryRecord
+from pymongo.errors import ConnectionFailure
 
 from crewai_mongodb_memory import MongoStorageBackend
 from tests.atlas_standin import AtlasStandin
-from tests.stores import QUERY, MakeBackend, record, warnings
+from tests.stores import QUERY, MakeBackend, collection_of, record, warnings
 
 
 def found(backend: MongoStorageBackend) -> list[str]:
@@ -44,6 +45,18 @@ def test_indexes_that_cannot_be_made_do_not_keep_it_from_making_the_vector_index
     atlas.fail_next("createIndexes", 85, "Index already exists with a different name: mine", times=100)
     backend.save([record("a")])
     assert found(backend) == ["a"]
+
+
+def test_what_a_broken_connection_left_out_the_next_save_makes_up_for(
+    atlas: AtlasStandin, make_atlas_backend: MakeBackend
+) -> None:
+    backend = make_atlas_backend()
+    atlas.cut_connection_next("createIndexes")
+    with pytest.raises(ConnectionFailure):
+        backend.save([record("a")])
+    backend.save([record("b")])
+    assert len(collection_of(backend).index_information()) == 5
+    assert backend.count() == 2
 
 
 def test_a_search_service_that_is_starting_is_left_to_a_later_save(

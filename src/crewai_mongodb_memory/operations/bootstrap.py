@@ -14,6 +14,7 @@ from crewai_mongodb_memory.commands import BulkWrite, CreateCollection, Document
 from crewai_mongodb_memory.errors import VectorIndexFailedError, VectorIndexNotReadyError
 from crewai_mongodb_memory.operations.index_state import is_starting, learn_index, message_of
 from crewai_mongodb_memory.operations.setup import (
+    TOO_MANY_INDEXES,
     create_indexes,
     plan_indexes,
     stored_dimensions,
@@ -27,7 +28,6 @@ __all__ = ["IndexReport", "ensure_indexes"]
 
 BARE_DIMENSIONS = 1024
 NAMESPACE_NOT_FOUND, NAMESPACE_EXISTS = 26, 48
-TOO_MANY_INDEXES = 20  # or one of this name is being deleted
 INDEX_NOT_FOUND, INDEX_ALREADY_EXISTS = 27, 68  # another process was here meanwhile
 PASSING = (TOO_MANY_INDEXES, INDEX_NOT_FOUND, INDEX_ALREADY_EXISTS)
 ASK_EVERY = 0.5  # seconds

@@ -166,7 +166,7 @@ def count(store: Store, thread: Thread, known: Known) -> Operation[int]:
         found = yield Aggregate(
             thread.collection,
             [
-                {"$match": {**buckets.selection(thread, store.settings.tenant), **since}},
+                *_of_session(store, thread, **since),
                 {"$sort": OLDEST_FIRST},
                 {"$project": {"bucket_seq": 1, "turn_count": 1, "expires_at": 1}},
             ],
@@ -237,13 +237,18 @@ def _stored(thread: Thread, selection: Document, entries: Sequence[Entry]) -> Op
     return [known[message_id] for message_id in ids]
 
 
-def _visible(store: Store, thread: Thread, **further: Any) -> list[Document]:
-    """The stages that select a session's buckets, but not what has expired and the server has not yet removed.
+def _of_session(store: Store, thread: Thread, **further: Any) -> list[Document]:
+    """The stages that select a session's buckets.
 
-    They are two because the embedded server finds by an index only what is asked by its keys alone; other servers
-    make one of them.
+    They are several because the embedded server finds by an index only what is asked by its first keys alone; other
+    servers make one of them.
     """
-    return [{"$match": {**buckets.selection(thread, store.settings.tenant), **further}}, _unexpired(store)]
+    return [{"$match": {"session_id": thread.session_id, **further}}, {"$match": {"tenant": store.settings.tenant}}]
+
+
+def _visible(store: Store, thread: Thread, **further: Any) -> list[Document]:
+    """The same without what has expired and the server has not yet removed."""
+    return [*_of_session(store, thread, **further), _unexpired(store)]
 
 
 def _unexpired(store: Store) -> Document:

@@ -8,7 +8,7 @@ from crewai_mongodb_memory.commands import ListSearchIndexes, Operation
 from crewai_mongodb_memory.store import Store
 from crewai_mongodb_memory.vector_index import VectorIndex, VectorIndexState, unavailable, vector_index
 
-__all__ = ["SEARCH_SERVICE_STARTING", "is_starting", "known_index", "learn_index", "message_of"]
+__all__ = ["NOT_AUTHENTICATED", "NOT_AUTHORIZED", "is_starting", "known_index", "learn_index", "message_of"]
 
 ASK_AGAIN_AFTER = 10.0  # seconds that what may change elsewhere is taken on trust
 UNAVAILABLE_FOR = 300.0  # seconds that a server without vector search is not asked again

@@ -23,6 +23,7 @@ from crewai_mongodb_memory.store import Store
 from crewai_mongodb_memory.vector_index import Step, VectorIndex, definition_document, next_step
 
 __all__ = [
+    "TOO_MANY_INDEXES",
     "check_dimensions",
     "create_indexes",
     "plan_indexes",
@@ -33,14 +34,15 @@ __all__ = [
 ]
 
 CONFLICTS = (85, 86)  # an index on these keys, or of this name, that is another
-TOO_MANY_INDEXES = 20
+TOO_MANY_INDEXES = 20  # or one of this name is being deleted
 SAMPLE = 5
 
 
 def set_up_once(store: Store, dimensions: int | None) -> Operation[None]:
     """Create the indexes that are missing, the first time this process has written, without waiting for them.
 
-    A store works without them, only slower: whoever may not create indexes is told so once, and nothing fails.
+    A store works without them, only slower: whoever may not create indexes is told so once, and nothing fails. Over
+    a broken connection the save fails, and the next one tries again.
 
     Args:
         dimensions: of the embeddings just written; None if there were none.
@@ -48,7 +50,6 @@ def set_up_once(store: Store, dimensions: int | None) -> Operation[None]:
     if not store.settings.auto_setup:
         return
     if not store.is_set_up:
-        store.is_set_up = True
         try:
             plan = yield from plan_indexes(store)
             yield from create_indexes(store, plan.create)
@@ -59,6 +60,7 @@ def set_up_once(store: Store, dimensions: int | None) -> Operation[None]:
                 f"slower. Grant createIndex and listIndexes, or let an administrator call ensure_indexes() and pass "
                 f"auto_setup=False.",
             )
+        store.is_set_up = True
     if store.settings.search_mode != "exact" and dimensions not in (None, store.indexed_dimensions):
         yield from _set_up_vector_index(store, dimensions)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from crewai_mongodb_memory import checks, routing, vectors
-from crewai_mongodb_memory.commands import BuildInfo, Count, Document, Find, Operation, Pause, VectorSearch
+from crewai_mongodb_memory.commands import BuildInfo, Document, Find, Operation, Pause, VectorSearch
 from crewai_mongodb_memory.errors import ConfigurationError, VectorIndexNotReadyError
 from crewai_mongodb_memory.filters import Criteria, checked_ids, to_query
 from crewai_mongodb_memory.operations.index_state import learn_index
@@ -58,9 +58,8 @@ def status(store: Store) -> Operation[BackendStatus]:
     index = None if settings.search_mode == "exact" else (yield from learn_index(store))
     dimensions = settings.dimensions or (yield from stored_dimensions(store))
     everything = to_query(Criteria(), settings.tenant)
-    records = yield Count(settings.collection, everything)
-    unfindable = _Unfindable(dimensions)
-    yield Find(settings.collection, everything, {"embedding": 1}, consume=unfindable.take)
+    seen = _Seen(dimensions)
+    yield Find(settings.collection, everything, {"embedding": 1}, consume=seen.take)
     problem = _problem(store, index, dimensions)
     serving = index.serving if index else None
     return BackendStatus(
@@ -69,11 +68,11 @@ def status(store: Store) -> Operation[BackendStatus]:
         vector_index_state=index.state.value if index else "not asked: search_mode is exact",
         problem=problem,
         missing_filter_paths=tuple(sorted(set(FILTER_PATHS) - serving.filter_paths)) if serving else (),
-        records=records,
+        records=seen.records,
         dimensions=dimensions,
-        without_embedding=unfindable.without_embedding,
-        wrong_length=unfindable.wrong_length,
-        zero=unfindable.zero,
+        without_embedding=seen.without_embedding,
+        wrong_length=seen.wrong_length,
+        zero=seen.zero,
     )
 
 
@@ -149,14 +148,15 @@ def _problem(store: Store, index: VectorIndex | None, dimensions: int | None) ->
     return "" if problem is None else str(problem)
 
 
-class _Unfindable:
-    """Counts the documents that no vector search finds, and why."""
+class _Seen:
+    """Counts documents, and those that no vector search finds by why it does not."""
 
     def __init__(self, dimensions: int | None) -> None:
         self._dimensions = dimensions
-        self.without_embedding = self.wrong_length = self.zero = 0
+        self.records = self.without_embedding = self.wrong_length = self.zero = 0
 
     def take(self, documents: list[Document]) -> None:
+        self.records += len(documents)
         for document in documents:
             vector = vectors.decode(document.get("embedding"))
             if vector is None:

@@ -11,7 +11,13 @@ from crewai_mongodb_memory import pipelines, routing
 from crewai_mongodb_memory.commands import Document, Find, Operation, VectorSearch
 from crewai_mongodb_memory.errors import VectorIndexNotReadyError
 from crewai_mongodb_memory.filters import Criteria, to_query, to_vector_filter
-from crewai_mongodb_memory.operations.index_state import known_index, learn_index, message_of
+from crewai_mongodb_memory.operations.index_state import (
+    NOT_AUTHENTICATED,
+    NOT_AUTHORIZED,
+    known_index,
+    learn_index,
+    message_of,
+)
 from crewai_mongodb_memory.operations.read import WITHOUT_EMBEDDING, readable_records
 from crewai_mongodb_memory.ranking import cosines
 from crewai_mongodb_memory.routing import Route
@@ -24,7 +30,8 @@ Hits = list[tuple[MemoryRecord, float]]
 Found = tuple[Hits, bool]
 
 FROM_MONGOT = 8  # an error of the search process reaches the client as UnknownError, whatever it is
-NOT_OF_THE_INDEX = (13, 18, 50, 8000)  # not authorized, not authenticated, took too long
+TOOK_TOO_LONG = 50
+NOT_OF_THE_INDEX = (NOT_AUTHORIZED, *NOT_AUTHENTICATED, TOOK_TOO_LONG)
 NOT_YET = ("while in state", "not initialized")
 FLOAT32 = 1e-6  # what a cosine that the index computed is uncertain by
 

@@ -306,45 +306,39 @@ assert [os.waitpid(pid, 0)[1] for pid in children] == [0] * 8
 """
 
 
-def python(program: str) -> subprocess.Popen[str]:
+def run_to_its_end(program: str) -> None:
+    """Run a program in a process of its own, which has to end well and without a complaint."""
     # From 3.12 on Python warns of any fork of a process with threads, which is what is tried here.
     warnings = ["-W", "error::ResourceWarning", "-W", "ignore:.*use of fork:DeprecationWarning"]
     command = [sys.executable, *warnings, "-c", program]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    ended = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False, timeout=120)
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_forked_workers_use_a_backend_that_the_parent_used(
     server: str, database_name: str, backend: MongoStorageBackend
 ) -> None:
-    process = python(PREFORK.format(server=server, database=database_name))
-    _, errors = process.communicate(timeout=60)
-    assert (process.returncode, errors) == (0, "")
+    run_to_its_end(PREFORK.format(server=server, database=database_name))
     assert backend.count() == 4
 
 
 def test_a_fork_in_the_middle_of_other_threads_work_leaves_the_child_working(
     server: str, database_name: str, backend: MongoStorageBackend
 ) -> None:
-    process = python(FORK_IN_THE_MIDDLE.format(server=server, database=database_name))
-    _, errors = process.communicate(timeout=60)
-    assert (process.returncode, errors) == (0, "")
+    run_to_its_end(FORK_IN_THE_MIDDLE.format(server=server, database=database_name))
     assert [found.id for found in backend.list_records()] == ["child"]
 
 
 def test_eight_processes_write_one_store_and_nothing_is_lost_or_doubled(
     server: str, database_name: str, backend: MongoStorageBackend
 ) -> None:
-    process = python(WRITERS.format(server=server, database=database_name))
-    _, errors = process.communicate(timeout=120)
-    assert (process.returncode, errors) == (0, "")
+    run_to_its_end(WRITERS.format(server=server, database=database_name))
     assert backend.count() == 200
     assert len({found.id for found in backend.list_records(limit=500)}) == 200
 
 
 def test_the_first_memories_of_several_threads_at_once_find_crewais_flows_built() -> None:
-    process = python(NOTHING_LEFT_TO_BUILD)
-    _, errors = process.communicate(timeout=60)
-    assert (process.returncode, errors) == (0, "")
+    run_to_its_end(NOTHING_LEFT_TO_BUILD)
 
 
 # Loud where CrewAI is silent

@@ -157,3 +157,4 @@ def test_an_agent_without_a_crew_remembers_too(memory: Memory) -> None:
     second.kickoff(QUESTION)
     assert isinstance(second.llm, ScriptedLLM)
     assert any(f") {LAUNCH}" in prompt and QUESTION in prompt for prompt in second.llm.prompts)
+    memory.drain_writes()  # what it remembers after the test would open a client that nobody closes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -11,9 +12,10 @@ from crewai_mongodb_memory import metadata
 from crewai_mongodb_memory.errors import ConfigurationError
 from crewai_mongodb_memory.times import to_utc
 
-__all__ = ["MOST", "moment", "seconds", "text", "whole_number"]
+__all__ = ["MOST", "moment", "number", "seconds", "shown", "text", "texts", "whole_number"]
 
 MOST = 2**31 - 1  # what a limit or a skip may be on the wire
+MOST_SHOWN = 300
 
 
 def text(name: str, value: Any, *, may_be_empty: bool = False) -> str:
@@ -25,12 +27,19 @@ def text(name: str, value: Any, *, may_be_empty: bool = False) -> str:
     """
     if not isinstance(value, str) or not (value or may_be_empty):
         wanted = "text" if may_be_empty else "text that is not empty"
-        raise ConfigurationError(f"{name} has to be {wanted}, not {value!r}")
+        raise ConfigurationError(f"{name} has to be {wanted}, not {shown(value)}")
     try:
         metadata.check_text(value, name)
     except metadata.UnstorableError as error:
         raise ConfigurationError(str(error)) from error
     return value
+
+
+def texts(name: str, values: Any) -> tuple[str, ...]:
+    """Return the texts of a list without repeats, or raise :class:`ConfigurationError`."""
+    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
+        raise ConfigurationError(f"{name} has to be a list of texts, not {shown(values)}")
+    return tuple(dict.fromkeys(text(f"an entry of {name}", value, may_be_empty=True) for value in values))
 
 
 def whole_number(name: str, value: Any, least: int | None = None, most: int = MOST) -> int:
@@ -50,22 +59,54 @@ def whole_number(name: str, value: Any, least: int | None = None, most: int = MO
     except TypeError:
         number = None
     if number is None or (least is not None and not least <= number <= most):
-        raise ConfigurationError(f"{name} has to be a whole number{bounds}, not {value!r}")
+        raise ConfigurationError(f"{name} has to be a whole number{bounds}, not {shown(value)}")
     return min(number, most)
 
 
 def seconds(name: str, value: Any) -> float:
     """Return a number of seconds, or raise :class:`ConfigurationError`."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
-        raise ConfigurationError(f"{name} has to be a number of seconds, 0 or more, not {value!r}")
-    return value
+    number = _as_float(value)
+    if not 0 <= number < math.inf:
+        raise ConfigurationError(f"{name} has to be a number of seconds, 0 or more, not {shown(value)}")
+    return number
+
+
+def number(name: str, value: Any) -> float:
+    """Return a number, or raise :class:`ConfigurationError`."""
+    number = _as_float(value)
+    if math.isnan(number):
+        raise ConfigurationError(f"{name} has to be a number, not {shown(value)}")
+    return number
+
+
+def shown(value: Any) -> str:
+    """Return a value as an error shows it: not endlessly long.
+
+    >>> shown("x" * 1000)
+    "'xxxxxxxx…"
+    """
+    try:
+        text = repr(value)
+    except ValueError:  # an int of more digits than Python prints
+        return f"a {type(value).__name__} of many digits"
+    return text if len(text) <= MOST_SHOWN else f"{text[:9]}…"
+
+
+def _as_float(value: Any) -> float:
+    """The value as a float; NaN for what is none, or too large for one."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan
 
 
 def moment(name: str, value: Any) -> datetime:
     """Return a datetime as naive UTC to the millisecond, or raise :class:`ConfigurationError`."""
     if not isinstance(value, datetime):
-        raise ConfigurationError(f"{name} has to be a datetime, not {value!r}")
+        raise ConfigurationError(f"{name} has to be a datetime, not {shown(value)}")
     try:
         return to_utc(value)
     except OverflowError:
-        raise ConfigurationError(f"{name} has to lie in the years 1 to 9999 in UTC, not {value!r}") from None
+        raise ConfigurationError(f"{name} has to lie in the years 1 to 9999 in UTC, not {shown(value)}") from None

@@ -23,7 +23,7 @@ from pymongo.driver_info import DriverInfo
 from pymongo.errors import ConnectionFailure
 from pymongo.read_preferences import ReadPreference
 
-from crewai_mongodb_memory.connection_string import is_local
+from crewai_mongodb_memory.connection_string import check_acknowledged, is_local
 from crewai_mongodb_memory.documents import CODEC_OPTIONS
 from crewai_mongodb_memory.errors import ConfigurationError
 from crewai_mongodb_memory.local_server import LocalServer, local_folder
@@ -49,8 +49,7 @@ class Connection:
         fixed = FIXED_OPTIONS & {name.lower() for name in options}
         if fixed:
             raise ConfigurationError(f"{', '.join(sorted(fixed))} cannot be set: they name this library to the server")
-        if options.get("w") == 0:
-            raise ConfigurationError("w=0: a memory that no server acknowledges may be lost")
+        check_acknowledged(options)
         self._connection_string = connection_string
         self._database_name = database_name
         self._options = dict(options)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from pymongo.errors import PyMongoError
 from pymongo.uri_parser import parse_uri
@@ -11,11 +13,10 @@ from pymongo.uri_parser import parse_uri
 from crewai_mongodb_memory.errors import ConfigurationError
 from crewai_mongodb_memory.local_server import local_folder
 
-__all__ = ["checked_connection_string", "is_local", "public_name"]
+__all__ = ["check_acknowledged", "checked_connection_string", "is_local", "public_name"]
 
 SCHEMES = ("mongodb://", "mongodb+srv://")
 ONLY_WITH_DNS = re.compile(r"(?<=[?&])srv(MaxHosts|ServiceName)=[^&]*&?", re.IGNORECASE)
-UNACKNOWLEDGED = re.compile(r"[?&]w=0(&|$)", re.IGNORECASE)
 
 
 def checked_connection_string(connection_string: str | None) -> str:
@@ -33,21 +34,29 @@ def checked_connection_string(connection_string: str | None) -> str:
         raise ConfigurationError(f"no connection string: pass {choices}, or set MONGODB_URI")
     if not isinstance(connection_string, str):
         raise ConfigurationError(f"a connection string has to be text, not a {type(connection_string).__name__}")
+    if "\x00" in connection_string:
+        raise ConfigurationError("the connection string holds the character NUL; remove it")
     if is_local(connection_string):
         return f"local:{local_folder(connection_string)}"
     if not connection_string.startswith(SCHEMES):
         raise ConfigurationError(f"the connection string has none of the known forms: {choices}")
     without_dns = ONLY_WITH_DNS.sub("", connection_string.replace("mongodb+srv://", "mongodb://", 1))
     try:
-        parse_uri(without_dns, warn=False)
+        options = parse_uri(without_dns, warn=False)["options"]
     except (PyMongoError, ValueError):
         raise ConfigurationError(
             "the connection string is malformed. The usual reason is a user name or a password with a special "
             "character: write it with urllib.parse.quote_plus"
         ) from None
-    if UNACKNOWLEDGED.search(connection_string):
-        raise ConfigurationError("the connection string has w=0: a memory that no server acknowledges may be lost")
+    check_acknowledged(options)
     return connection_string
+
+
+def check_acknowledged(options: Mapping[str, Any]) -> None:
+    """Raise :class:`ConfigurationError` if options of a client say that no write is to be acknowledged."""
+    for name, value in options.items():
+        if name.lower() == "w" and str(value).strip().lstrip("+").strip("0") == "" and str(value).strip():
+            raise ConfigurationError(f"w={value}: a memory that no server acknowledges may be lost")
 
 
 def is_local(connection_string: str) -> bool:

@@ -57,21 +57,23 @@ def to_document(record: MemoryRecord, vector_format: VectorFormat, tenant: str |
     Raises:
         InvalidRecordError: a field has no BSON form, or the document would be over 16 MB.
     """
-    document = to_fields(record, ("id", *FIELDS), vector_format)
-    if tenant is not None:
-        document["tenant"] = tenant
-    return document
+    return to_fields(record, ("id", *FIELDS), vector_format, tenant)
 
 
-def to_fields(record: MemoryRecord, names: Iterable[str], vector_format: VectorFormat) -> dict[str, Any]:
+def to_fields(
+    record: MemoryRecord, names: Iterable[str], vector_format: VectorFormat, tenant: str | None = None
+) -> dict[str, Any]:
     """Return the document's fields that follow from some fields of a record, by their names in the record.
 
     An embedding that is None or empty gives no field.
 
+    Args:
+        tenant: a field more.
+
     Raises:
         InvalidRecordError: a field has no BSON form, or the fields are over 16 MB.
     """
-    fields: dict[str, Any] = {}
+    fields: dict[str, Any] = {} if tenant is None else {"tenant": tenant}
     for name in names:
         if name in CONVERSIONS:
             try:
@@ -155,7 +157,10 @@ def _text(value: Any) -> str:
 def _moment(value: Any) -> datetime:
     if not isinstance(value, datetime):
         raise TypeError(f"is {value!r}; it has to be a datetime")
-    return to_utc(value)
+    try:
+        return to_utc(value)
+    except OverflowError:
+        raise ValueError(f"is {value!r}; it has to lie in the years 1 to 9999 in UTC") from None
 
 
 def _number(value: Any) -> float:
@@ -163,6 +168,12 @@ def _number(value: Any) -> float:
     if not 0.0 <= number <= 1.0:
         raise ValueError(f"is {number}; it has to lie in [0, 1]")
     return number
+
+
+def _truth(value: Any) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"is {value!r}; it has to be True or False")
+    return bool(value)
 
 
 def _scope_fields(value: Any) -> dict[str, Any]:
@@ -199,5 +210,5 @@ CONVERSIONS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "created_at": lambda value: {"created_at": _moment(value)},
     "last_accessed": lambda value: {"last_accessed": _moment(value)},
     "source": lambda value: {"source": None if value is None else _checked(value, "source")},
-    "private": lambda value: {"private": bool(value)},
+    "private": lambda value: {"private": _truth(value)},
 }

@@ -137,7 +137,19 @@ def explain(error: Exception) -> str:
     """
     if isinstance(error, MongoMemoryError):
         return str(error)
+    said = _without_documents(error)
     remedy = REMEDIES.get(getattr(error, "code", None) or type(error).__name__, "") or next(
         (text for name, text in REMEDIES.items() if name in {base.__name__ for base in type(error).__mro__}), ""
     )
-    return f"{error}{f' ({remedy})' if remedy else ''}"
+    return f"{said}{f' ({remedy})' if remedy else ''}"
+
+
+def _without_documents(error: Exception) -> str:
+    """The text of an error of the driver; that of a bulk write would hold all it was to write."""
+    details = getattr(error, "details", None) or {}
+    if "writeErrors" not in details:
+        return str(error)
+    faults = [*details["writeErrors"], *(details.get("writeConcernErrors") or [])]
+    return (
+        "; ".join(f"{fault.get('errmsg')} (code {fault.get('code')})" for fault in faults[:3]) or "a bulk write failed"
+    )

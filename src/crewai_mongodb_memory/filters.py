@@ -71,8 +71,8 @@ def search_criteria(
     """
     return replace(
         scope_criteria(scope_prefix),
-        categories=_texts(categories, "categories") or None,
-        tokens=_tokens(metadata_filter or {}),
+        categories=(None if categories is None else checks.texts("categories", categories)) or None,
+        tokens=() if metadata_filter is None else _tokens(metadata_filter),
     )
 
 
@@ -98,8 +98,8 @@ def delete_criteria(
         )
     criteria = replace(
         scope,
-        categories=_texts(categories, "categories"),
-        record_ids=_texts(record_ids, "record_ids"),
+        categories=None if categories is None else checks.texts("categories", categories),
+        record_ids=None if record_ids is None else checks.texts("record_ids", record_ids),
         created_before=None if older_than is None else checks.moment("older_than", older_than),
     )
     if metadata_filter is None:
@@ -175,7 +175,7 @@ def _elements(document: Mapping[str, Any], name: str) -> list[Any]:
 
 def checked_ids(record_ids: Iterable[str]) -> tuple[str, ...]:
     """Return record ids without repeats, or raise :class:`ConfigurationError` for what is no list of texts."""
-    return _texts(record_ids, "record_ids") or ()
+    return checks.texts("record_ids", record_ids)
 
 
 def checked_id(record_id: str) -> str:
@@ -183,17 +183,9 @@ def checked_id(record_id: str) -> str:
     return checks.text("a record id", record_id, may_be_empty=True)
 
 
-def _texts(values: Iterable[str] | None, name: str) -> tuple[str, ...] | None:
-    if values is None:
-        return None
-    if isinstance(values, (str, bytes, Mapping)):
-        raise ConfigurationError(f"{name} has to be a list of texts, not {values!r}")
-    return tuple(dict.fromkeys(checks.text(f"an entry of {name}", value, may_be_empty=True) for value in values))
-
-
 def _tokens(metadata_filter: Mapping[str, Any]) -> tuple[str, ...]:
     if not isinstance(metadata_filter, Mapping):
-        raise ConfigurationError(f"a metadata filter has to be a mapping, not {metadata_filter!r}")
+        raise ConfigurationError(f"a metadata filter has to be a mapping, not {checks.shown(metadata_filter)}")
     try:
         encoded = metadata.encode(metadata_filter, "metadata_filter")
     except metadata.UnstorableError as error:

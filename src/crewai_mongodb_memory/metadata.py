@@ -20,6 +20,7 @@ from uuid import UUID
 
 import numpy as np
 from bson import Binary, DBRef, Decimal128, Int64, ObjectId
+from bson.binary import UUID_SUBTYPE
 
 from crewai_mongodb_memory.times import to_utc
 
@@ -35,7 +36,7 @@ class UnstorableError(ValueError):
     """A value has no BSON form; ``key`` is its dotted path and ``reason`` says why and what to do."""
 
     def __init__(self, key: str, reason: str) -> None:
-        self.key = key
+        self.key = key = key.encode("utf-8", "backslashreplace").decode()  # a log has to be able to show it
         self.reason = reason
         super().__init__(f"{key}: {reason}")
 
@@ -55,6 +56,8 @@ def encode(value: Any, key: str = "metadata", depth: int = 0) -> Any:
         raise UnstorableError(key, f"is nested deeper than {MAX_DEPTH} levels; MongoDB stores no more than 100")
     if isinstance(value, Enum):
         return encode(value.value, key, depth + 1)
+    if isinstance(value, np.datetime64):
+        value = value.astype("datetime64[us]")  # of nanoseconds numpy makes a number
     if isinstance(value, (np.generic, np.ndarray)):
         plain = value.tolist()
         if isinstance(plain, np.generic):
@@ -90,6 +93,8 @@ def _encode_mapping(value: Mapping[Any, Any], key: str, depth: int) -> dict[str,
 
 def _encode_scalar(value: Any, key: str) -> Any:
     match value:
+        case Binary() if value.subtype == UUID_SUBTYPE and len(value) != 16:
+            raise UnstorableError(key, f"is a UUID of {len(value)} bytes, which no driver could read; it has 16")
         case None | bool() | float() | bytes() | UUID() | ObjectId() | Decimal128():
             return value
         case str():

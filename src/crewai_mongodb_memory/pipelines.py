@@ -21,7 +21,7 @@ Pipeline = list[dict[str, Any]]
 
 SCORE = "vector_search_score"
 CANDIDATES = "live_candidates"
-MOST_COUNTED = 100  # the server reads what it counts, embeddings and all
+MOST_COUNTED = 1000  # the server reads what it counts, embeddings and all
 MOST_CANDIDATES = 10_000  # what $vectorSearch takes as numCandidates, and so as limit
 HAS_VECTOR = {"$or": [{"embedding": {"$type": "array"}}, {"embedding": {"$type": "binData"}}]}
 NOT_IN_A_HIT = ("embedding", "scope_ancestors", "metadata_tokens")
@@ -39,8 +39,8 @@ def vector_search(
 ) -> Pipeline:
     """Return the pipeline for the nearest documents, each with its score in [0, 1] under :data:`SCORE`.
 
-    The last document of the answer is no hit: under :data:`CANDIDATES` it counts, up to the limit and to 100, the
-    documents that could have been found (it is missing if there are none). An index that is gone, new or behind
+    The last document of the answer is no hit: under :data:`CANDIDATES` it counts, up to the limit and to 1,000,
+    the documents that could have been found (it is missing if there are none). An index that is gone, new or behind
     answers with fewer, and so does one that still has documents which were deleted.
 
     Args:

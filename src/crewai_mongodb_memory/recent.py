@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
@@ -15,10 +16,25 @@ from crewai_mongodb_memory import vectors
 from crewai_mongodb_memory.filters import Criteria, matches
 from crewai_mongodb_memory.locks import ForkSafeLock
 
-__all__ = ["RecentWrites"]
+__all__ = ["Recent", "RecentWrites"]
 
 FILTERED = ("_id", "tenant", "scope_ancestors", "categories", "metadata_tokens", "created_at")
 MOST_RECORDS = 2000  # at 1,024 dimensions about 16 MB
+
+
+@dataclass(frozen=True)
+class Recent:
+    """What was written lately.
+
+    Attributes:
+        matching: what meets the criteria and has an embedding, which is an array.
+        others: ids of what does not, as it was written.
+        unknown: ids of what was written to an unknown effect.
+    """
+
+    matching: list[dict[str, Any]]
+    others: frozenset[str]
+    unknown: frozenset[str]
 
 
 class RecentWrites:
@@ -75,19 +91,22 @@ class RecentWrites:
                 ids = [record_id for record_id in criteria.record_ids if record_id in self._written]
             wanted = criteria.without_ids
             for record_id in ids:
-                if _matches(wanted, tenant, self._written[record_id][1]):
+                view = self._written[record_id][1]
+                if not view.get("is_unknown") and _matches(wanted, tenant, view):
                     del self._written[record_id]
 
-    def matching(
-        self, criteria: Criteria, tenant: str | None, since: float
-    ) -> tuple[list[dict[str, Any]], frozenset[str]]:
-        """Return what was written since a moment: the documents that meet the criteria, and the ids of the others.
+    def lost_sight_of(self, record_id: str, now: float) -> None:
+        """Remember that a record may have been changed: the answer to a write of it was lost."""
+        if self._seconds > 0:
+            with self._lock:
+                self._written.pop(record_id, None)
+                self._written[record_id] = (now, {"_id": record_id, "embedding": None, "is_unknown": True})
 
-        The documents are those with an embedding, which is an array. No search should find the others, whatever the
-        index says.
-        """
+    def matching(self, criteria: Criteria, tenant: str | None, since: float) -> Recent:
+        """Return what was written since a moment, by whether it meets the criteria."""
         with self._lock:
             views = [view for moment, view in self._written.values() if moment >= since]
+        unknown = frozenset(view["_id"] for view in views if view.get("is_unknown"))
         found = [
             view
             for view in views
@@ -95,7 +114,8 @@ class RecentWrites:
             and not vectors.is_zero(view["embedding"])
             and _matches(criteria, tenant, view)
         ]
-        return found, frozenset(view["_id"] for view in views) - {view["_id"] for view in found}
+        others = frozenset(view["_id"] for view in views) - {view["_id"] for view in found} - unknown
+        return Recent(found, others, unknown)
 
     def _forget_before(self, moment: float) -> None:
         while self._written and next(iter(self._written.values()))[0] < moment:

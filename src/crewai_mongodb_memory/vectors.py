@@ -32,9 +32,12 @@ def check(embedding: Any) -> NDArray[np.float64]:
             the type that Atlas computes with.
     """
     try:
-        array = np.asarray(embedding, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError("is not a list of numbers") from error
+        given = np.asarray(embedding)
+        array = given.astype(np.float64) if given.dtype.kind in "fiuO" else None
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError("is not a list of numbers that a float holds") from error
+    if array is None:
+        raise ValueError(f"is not a list of numbers, but of {given.dtype}")
     if array.ndim != 1:
         raise ValueError(f"has {array.ndim} dimensions instead of one; pass one vector, not a batch")
     # NaN compares as false, and makes the largest NaN.

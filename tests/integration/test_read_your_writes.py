@@ -15,11 +15,12 @@ import pytest
 from crewai import Memory
 from crewai.memory.analyze import ConsolidationPlan
 from crewai.memory.types import MemoryRecord
+from pymongo.errors import ConnectionFailure
 
 from crewai_mongodb_memory import InvalidRecordError, MongoStorageBackend
 from tests.atlas_standin import AtlasStandin
 from tests.scripted import ScriptedLLM, embed_words
-from tests.stores import QUERY, Clock, MakeBackend, asked, collection_of, distant, ids
+from tests.stores import QUERY, Clock, MakeBackend, asked, collection_of, distant, ids, record
 
 FIELDS: dict[str, Any] = {"scope": "/x/y", "categories": ["c"], "metadata": {"k": 1}}
 CRITERIA: dict[str, Any] = {"scope_prefix": "/x", "categories": ["c", "d"], "metadata_filter": {"k": 1}}
@@ -253,3 +254,61 @@ def test_what_another_process_embedded_anew_has_the_score_of_what_it_is_now(
     atlas.flush()
     scores = {hit.content: score for hit, score in backend.search(QUERY)}
     assert scores["something else"] == pytest.approx(0.0, abs=1e-6)
+
+
+# What may have changed since
+
+
+def test_what_another_process_embedded_anew_is_found_by_what_it_is_now(
+    atlas: AtlasStandin, backend: MongoStorageBackend, outsider: MongoStorageBackend
+) -> None:
+    backend.save([distant("new", 0.0)])
+    outsider.update(MemoryRecord(id="new", content="something else", embedding=[0.0, 1.0]))
+    atlas.flush()
+    assert ids(backend.search([0.0, 1.0], min_score=0.999, limit=1)) == ["new"]
+
+
+@pytest.mark.parametrize("is_indexed", [False, True])
+@pytest.mark.parametrize("write", ["save", "update"])
+def test_a_write_whose_answer_was_lost_is_found_as_it_is(
+    atlas: AtlasStandin, make: MakeBackend, write: str, is_indexed: bool
+) -> None:
+    atlas.lag = None
+    once = make(retryWrites=False)
+    once.save([distant("new", 0.0)])
+    atlas.cut_connection_next("update" if write == "save" else "findAndModify", when="after")
+    with pytest.raises(ConnectionFailure):
+        getattr(once, write)(*([[record("new", [0.0, 1.0])]] if write == "save" else [record("new", [0.0, 1.0])]))
+    if is_indexed:
+        atlas.flush()
+    assert ids(once.search([0.0, 1.0], limit=1)) == ["new"]
+
+
+def test_what_a_save_stored_before_it_failed_is_found(atlas: AtlasStandin, make: MakeBackend) -> None:
+    outsider = make(read_your_writes=0)
+    outsider.save([distant(f"old{number}", 5.0) for number in range(5)])
+    atlas.lag = None
+    backend = make()
+    atlas.cut_connection_next("insert", when="after", times=2)
+    with pytest.raises(ConnectionFailure):
+        backend.save([distant("new", 0.0)])
+    assert ids(backend.search(QUERY, limit=1)) == ["new"]
+
+
+def test_behind_what_is_gone_the_next_best_is_found(
+    backend: MongoStorageBackend, outsider: MongoStorageBackend, atlas: AtlasStandin
+) -> None:
+    outsider.save([distant(f"far{number}", 5.0) for number in range(5)])
+    atlas.flush()
+    backend.save(ten())
+    outsider.delete(record_ids=[f"r{number}" for number in range(5)])
+    assert ids(backend.search(QUERY, limit=5)) == ["r5", "r6", "r7", "r8", "r9"]
+
+
+def test_behind_what_is_of_no_concern_to_a_tenant_its_own_is_found(atlas: AtlasStandin, make: MakeBackend) -> None:
+    acme, everybody = make(tenant="acme"), make()
+    make(tenant="acme", read_your_writes=0).save([distant(f"far{number}", 5.0) for number in range(5)])
+    atlas.lag = None
+    everybody.save([distant(f"of nobody {number}", 0.0) for number in range(5)])
+    acme.save([distant("new", 0.1)])
+    assert ids(acme.search(QUERY, limit=5))[0] == "new"

@@ -73,7 +73,7 @@ UNSTORABLE: list[tuple[Any, str, str]] = [
     ({"d": timedelta(1)}, "metadata.d", "type timedelta"),
     ({"d": Decimal("1." + "1" * 40)}, "metadata.d", "34 digits"),
     ({"s": "bad \ud83d end"}, "metadata.s", "surrogate"),
-    ({"k\ud83d": 1}, "metadata.k\ud83d", "surrogate"),
+    ({"k\ud83d": 1}, r"metadata.k\ud83d", "surrogate"),
     ({"a\x00b": 1}, "metadata.a\x00b", "NUL"),
     ({"x": {(1, 2): 3}}, "metadata.x", "has the key (1, 2)"),
     ({"x": {1: 2, "1": 3}}, "metadata.x.1", "two keys"),

@@ -27,7 +27,7 @@ def document(record_id: str, **fields: Any) -> dict[str, Any]:
 def ids(
     recent: RecentWrites, criteria: Criteria = EVERYTHING, tenant: str | None = None, since: float = 0.0
 ) -> list[str]:
-    return [view["_id"] for view in recent.matching(criteria, tenant, since)[0]]
+    return [view["_id"] for view in recent.matching(criteria, tenant, since).matching]
 
 
 def test_a_write_is_recent_for_its_seconds() -> None:
@@ -79,7 +79,20 @@ def test_one_without_an_embedding_is_never_found() -> None:
     recent = RecentWrites(60)
     recent.wrote([document("r1"), document("r2", embedding=None), document("r3", embedding=[0.0, 0.0])], None, 0.0)
     assert ids(recent) == ["r1"]
-    assert recent.matching(EVERYTHING, None, 0.0)[1] == {"r2", "r3"}
+    assert recent.matching(EVERYTHING, None, 0.0).others == {"r2", "r3"}
+
+
+def test_of_a_lost_answer_only_the_id_is_known_until_the_next_write() -> None:
+    recent = RecentWrites(60)
+    recent.wrote([document("r1")], None, 0.0)
+    recent.lost_sight_of("r1", 1.0)
+    recent.removed(EVERYTHING, None)
+    known = recent.matching(scope_criteria("/z"), "other", 0.0)
+    assert known.matching == []
+    assert not known.others
+    assert known.unknown == {"r1"}
+    recent.wrote([document("r1")], None, 2.0)
+    assert recent.matching(EVERYTHING, None, 0.0).unknown == set()
 
 
 def test_a_writer_without_a_tenant_may_have_written_a_record_of_any() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -35,8 +34,7 @@ def search(
     criteria = search_criteria(scope_prefix, categories, metadata_filter)
     limit = checks.whole_number("limit", limit)
     query = _checked_query(query_embedding)
-    if isinstance(min_score, bool) or not isinstance(min_score, (int, float)) or math.isnan(min_score):
-        raise ConfigurationError(f"min_score has to be a number, not {min_score!r}")
+    min_score = checks.number("min_score", min_score)
     if query.size:
         yield from check_dimensions(store, query.size)
     if limit <= 0 or vectors.is_zero(query) or store.dimensions is None:

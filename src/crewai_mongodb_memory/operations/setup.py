@@ -124,7 +124,10 @@ def check_dimensions(store: Store, dimensions: int) -> Operation[None]:
     if store.dimensions == dimensions:
         return
     if store.settings.dimensions is None:
-        store.dimensions = yield from stored_dimensions(store)
+        known = store.dimensions
+        found = yield from stored_dimensions(store)
+        # Another thread may have begun the store meanwhile, and not have written yet.
+        store.dimensions = store.dimensions if found is None and store.dimensions != known else found
     if store.dimensions not in (None, dimensions):
         raise DimensionMismatchError(store.dimensions, dimensions)
 

@@ -85,6 +85,7 @@ def wait_until_searchable(store: Store, record_ids: Sequence[str], timeout: floa
     """
     deadline = store.clock() + checks.seconds("timeout", timeout)
     waiting = yield from _searched_fields(store, record_ids)
+    asked = len(waiting)
     if store.settings.search_mode == "exact" or not waiting:
         return
     index = yield from learn_index(store)
@@ -102,7 +103,7 @@ def wait_until_searchable(store: Store, record_ids: Sequence[str], timeout: floa
             return
         if store.clock() >= deadline:
             raise VectorIndexNotReadyError(
-                f"the vector search index does not find {len(waiting)} of {len(record_ids)} records in {timeout} s, "
+                f"the vector search index does not find {len(waiting)} of {asked} records in {timeout} s, "
                 f"such as {next(iter(waiting))!r}; it goes on indexing"
             )
         yield Pause(ASK_EVERY)

@@ -7,7 +7,7 @@ from crewai.memory.types import MemoryRecord
 from numpy.typing import NDArray
 from pymongo.errors import OperationFailure
 
-from crewai_mongodb_memory import pipelines, routing
+from crewai_mongodb_memory import pipelines, routing, vectors
 from crewai_mongodb_memory.commands import Document, Find, Operation, VectorSearch
 from crewai_mongodb_memory.errors import VectorIndexNotReadyError
 from crewai_mongodb_memory.filters import Criteria, to_query, to_vector_filter
@@ -18,8 +18,9 @@ from crewai_mongodb_memory.operations.index_state import (
     learn_index,
     message_of,
 )
-from crewai_mongodb_memory.operations.read import WITHOUT_EMBEDDING, readable_records
+from crewai_mongodb_memory.operations.read import readable_records
 from crewai_mongodb_memory.ranking import cosines
+from crewai_mongodb_memory.recent import Recent
 from crewai_mongodb_memory.routing import Route
 from crewai_mongodb_memory.store import Store
 from crewai_mongodb_memory.vector_index import VectorIndex
@@ -34,6 +35,7 @@ TOOK_TOO_LONG = 50
 NOT_OF_THE_INDEX = (NOT_AUTHORIZED, *NOT_AUTHENTICATED, TOOK_TOO_LONG)
 NOT_YET = ("while in state", "not initialized")
 FLOAT32 = 1e-6  # what a cosine that the index computed is uncertain by
+SAME_COSINE = 1e-5
 
 
 def search_by_index(
@@ -133,26 +135,18 @@ def _with_recent_writes(
     limit: int,
     min_score: float,
 ) -> Operation[tuple[Hits, int]]:
-    """Join what the index found with what this process wrote lately: what it wrote it knows better.
+    """Join what the index found with what this process wrote lately.
+
+    Neither is sure to be right: the index lags behind, and what was written here another process may have changed.
+    Where they agree they are believed; what only one of them says is looked up before it becomes a hit.
 
     Returns the hits, and how many there would be, up to the limit, without ``min_score``.
     """
-    tenant = store.settings.tenant
-    written, others = store.recent.matching(criteria, tenant, store.clock() - store.settings.read_your_writes)
-    documents = {one["_id"]: one for one in found if isinstance(one["_id"], str) and one["_id"] not in others}
-    cosine = {record_id: 2.0 * document[pipelines.SCORE] - 1.0 for record_id, document in documents.items()}
-    fitting = [view for view in written if view["embedding"].size == query.size]
-    if fitting:
-        similarity = cosines(query, np.vstack([view["embedding"] for view in fitting])).tolist()
-        cosine |= dict(zip((view["_id"] for view in fitting), similarity, strict=True))
-    # What differs by less than float32 tells apart ties, by id.
-    ranked = [record_id for _, record_id in sorted((-round(value, 6), one) for one, value in cosine.items())]
-    unseen = [record_id for record_id in ranked[:limit] if record_id not in documents]
-    if unseen:
-        selection = {**to_query(criteria, tenant), "_id": {"$in": unseen}}
-        fetched = yield Find(store.settings.collection, selection, WITHOUT_EMBEDDING)
-        documents |= {document["_id"]: document for document in fetched}
-    best = [record_id for record_id in ranked if record_id in documents][:limit]
+    recent = store.recent.matching(criteria, store.settings.tenant, store.clock() - store.settings.read_your_writes)
+    documents = {one["_id"]: one for one in found if isinstance(one["_id"], str)}
+    cosine, unsure = _compared(documents, recent, query)
+    yield from _look_up(store, query, criteria, limit, documents, cosine, unsure)
+    best = _ranked(cosine)[:limit]
     least = min_score - FLOAT32 if min_score > 0 else -1.0 - FLOAT32
     records = {record.id: record for record in readable_records(store, [documents[one] for one in best])}
     hits = [
@@ -162,3 +156,53 @@ def _with_recent_writes(
     ]
     no_records = sum(not isinstance(one["_id"], str) for one in found)
     return hits, len(best) + no_records
+
+
+def _compared(
+    documents: dict[str, Document], recent: Recent, query: NDArray[np.float64]
+) -> tuple[dict[str, float], set[str]]:
+    """Return the cosine of each record, at best, and the ids of those of which it is not sure."""
+    by_index = {record_id: 2.0 * document[pipelines.SCORE] - 1.0 for record_id, document in documents.items()}
+    fitting = {view["_id"]: view["embedding"] for view in recent.matching if view["embedding"].size == query.size}
+    by_write: dict[str, float] = {}
+    if fitting:
+        by_write = dict(zip(fitting, cosines(query, np.vstack([*fitting.values()])).tolist(), strict=True))
+    both = by_index.keys() & by_write.keys()
+    best_case = {**by_index, **by_write, **dict.fromkeys(recent.unknown, 1.0)}
+    best_case |= {record_id: max(by_index[record_id], by_write[record_id]) for record_id in both - recent.unknown}
+    unsure = {*(recent.others & by_index.keys()), *recent.unknown, *(by_write.keys() - by_index.keys())}
+    unsure |= {record_id for record_id in both if abs(by_index[record_id] - by_write[record_id]) > SAME_COSINE}
+    return best_case, unsure
+
+
+def _look_up(
+    store: Store,
+    query: NDArray[np.float64],
+    criteria: Criteria,
+    limit: int,
+    documents: dict[str, Document],
+    cosine: dict[str, float],
+    unsure: set[str],
+) -> Operation[None]:
+    """Look up what is unsure among the best until none of them is; ``documents`` and ``cosine`` become what is so.
+
+    It looks at twice as many each time, so that it asks seldom even if much of what was written is gone.
+    """
+    among = limit
+    while asked := [record_id for record_id in _ranked(cosine)[:among] if record_id in unsure]:
+        selection = {**to_query(criteria, store.settings.tenant), "_id": {"$in": asked}}
+        live = {document["_id"]: document for document in (yield Find(store.settings.collection, selection))}
+        for record_id in asked:
+            unsure.discard(record_id)
+            documents.pop(record_id, None)
+            del cosine[record_id]
+            vector = vectors.decode(live.get(record_id, {}).pop("embedding", None))
+            if vector is not None and vector.size == query.size and not vectors.is_zero(vector):
+                documents[record_id] = live[record_id]
+                cosine[record_id] = float(cosines(query, vector[np.newaxis])[0])
+        among *= 2
+
+
+def _ranked(cosine: dict[str, float]) -> list[str]:
+    # What differs by less than float32 tells apart ties, by id.
+    return [record_id for _, record_id in sorted((-round(value, 6), one) for one, value in cosine.items())]

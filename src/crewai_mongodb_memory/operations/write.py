@@ -12,6 +12,7 @@ from crewai.memory.types import MemoryRecord
 from pymongo import UpdateOne
 from pymongo.errors import BulkWriteError
 
+from crewai_mongodb_memory import checks
 from crewai_mongodb_memory.commands import (
     BulkWrite,
     Command,
@@ -47,6 +48,8 @@ def save(store: Store, records: Sequence[MemoryRecord]) -> Operation[None]:
             (nothing of that tenant's was changed; the records before it are stored).
         DimensionMismatchError: an embedding does not fit the store, or two of this save differ.
     """
+    if not isinstance(records, Iterable):
+        raise ConfigurationError(f"records has to be a list of MemoryRecords, not {checks.shown(records)}")
     records = [_checked_record(record) for record in records]
     if not records:
         return
@@ -55,8 +58,8 @@ def save(store: Store, records: Sequence[MemoryRecord]) -> Operation[None]:
     dimensions = _common_dimensions(records)
     if dimensions is not None:
         yield from check_dimensions(store, dimensions)
+        store.dimensions = dimensions
     yield from _write_in_order(store, documents)
-    store.dimensions = dimensions or store.dimensions
     yield from set_up_once(store, dimensions)
 
 
@@ -130,7 +133,11 @@ def _change_one(store: Store, selection: Document, change: Document) -> Operatio
     if not store.may_lag or not SEARCHED & change["$set"].keys():
         result = yield UpdateOneDocument(store.settings.collection, selection, change)
         return bool(result.matched_count)
-    document = yield FindOneAndUpdate(store.settings.collection, selection, change, dict.fromkeys(SEARCHED, 1))
+    try:
+        document = yield FindOneAndUpdate(store.settings.collection, selection, change, dict.fromkeys(SEARCHED, 1))
+    except BaseException:
+        store.recent.lost_sight_of(selection["_id"], store.clock())
+        raise
     if document is not None:
         store.recent.wrote([document], store.settings.tenant, store.clock())
     return document is not None
@@ -193,8 +200,13 @@ def _write_in_order(store: Store, documents: Sequence[Document]) -> Operation[No
         try:
             yield command
             written = len(documents) - done
-        except BulkWriteError as error:
-            written = _written_before_duplicate(error)
+        except BaseException as error:
+            duplicate = _duplicate(error)
+            if duplicate is None or (is_tried and not duplicate["index"] and settings.tenant is None):
+                # Some may be stored all the same. Searches look up what they are told of here.
+                store.recent.wrote(documents[done:], settings.tenant, store.clock())
+                raise
+            written = duplicate["index"]
         store.recent.wrote(documents[done : done + written], settings.tenant, store.clock())
         done += written
         if done == len(documents):
@@ -203,16 +215,17 @@ def _write_in_order(store: Store, documents: Sequence[Document]) -> Operation[No
             raise InvalidRecordError(
                 documents[done]["_id"],
                 "id",
-                "belongs to another tenant; nothing of it was changed. Give the record a new id",
+                "belongs to another tenant, or to none; nothing of it was changed. Give the record a new id",
             )
         is_tried = isinstance(command, BulkWrite)
         command = BulkWrite(settings.collection, [_upsert(document, settings.tenant) for document in documents[done:]])
 
 
-def _written_before_duplicate(error: BulkWriteError) -> int:
-    """Return how many documents were written before one whose key was taken, or raise an error that is another."""
-    failures = error.details.get("writeErrors") or []
-    if not failures or failures[0]["code"] != DUPLICATE_KEY:
-        raise error
-    written: int = failures[0]["index"]
-    return written
+def _duplicate(error: BaseException) -> Document | None:
+    """Return what the server says of an id that was taken, if that and nothing else was the matter."""
+    if not isinstance(error, BulkWriteError) or error.details.get("writeConcernErrors"):
+        return None
+    failures = error.details.get("writeErrors") or [{}]
+    first: Document = failures[0]
+    is_of_an_id = first.get("code") == DUPLICATE_KEY and first.get("keyPattern", {"_id": 1}) == {"_id": 1}
+    return first if is_of_an_id else None

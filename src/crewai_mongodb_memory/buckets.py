@@ -7,7 +7,7 @@ closed by the same update. A closed bucket never takes another turn, so the next
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
@@ -25,7 +25,8 @@ __all__ = [
     "Turn",
     "append_pipeline",
     "append_to_tail",
-    "checked_entry",
+    "checked_entries",
+    "empty_bucket",
     "message_ids",
     "next_bucket",
     "selection",
@@ -36,6 +37,9 @@ SESSION_INDEX = ("session_bucket", (("session_id", 1), ("bucket_seq", 1), ("tena
 MESSAGE_INDEX = ("session_message", (("session_id", 1), ("message_ids", 1), ("tenant", 1)))
 MOST_BUCKET_BYTES = 12 * 1024 * 1024  # well below MongoDB's 16 MB
 MOST_TURN_BYTES = 15 * 1024 * 1024
+LONGEST_MESSAGE_ID = 1000
+EMPTY_FOR = timedelta(hours=1)
+IS_EMPTY = {"$eq": ["$turns", []]}
 TURN_OVERHEAD = 200  # names, numbers and ids around a turn's text
 
 Document = dict[str, Any]
@@ -72,7 +76,8 @@ class Entry:
 
     @property
     def size(self) -> int:
-        return sum(len(text.encode()) for text in (self.content, self.role, self.message_id or "")) + TURN_OVERHEAD
+        # A message id stands in the turn and in the bucket's list of them.
+        return len("".join((self.content, self.role, 2 * (self.message_id or ""))).encode()) + TURN_OVERHEAD
 
 
 @dataclass(frozen=True)
@@ -117,30 +122,39 @@ class Tail:
         return Tail(self.bucket_id, self.bucket_seq, self.end_turn + count, self.turn_count + count, self.bytes + size)
 
 
-def checked_entry(thread: Thread, role: str, content: str, message_id: str | None, ts: datetime) -> Entry:
-    """Return a turn that can be stored.
+def checked_entries(thread: Thread, said: Sequence[tuple[str, str, str | None]], ts: datetime) -> list[Entry]:
+    """Return turns (role, content, message id or None) that can be stored together.
 
     Raises:
-        ConfigurationError: role or message id are not text, or empty.
-        InvalidRecordError: the content is not text, or over 15 MB.
+        ConfigurationError: a role or message id is not text, empty, or a message id too long.
+        InvalidRecordError: a content is not text, or all of them are over 15 MB.
     """
+    entries = [_checked_entry(thread, role, content, message_id, ts) for role, content, message_id in said]
+    size = sum(entry.size for entry in entries)
+    if size > MOST_TURN_BYTES:
+        raise InvalidRecordError(
+            thread.session_id,
+            "content",
+            f"{size:,} bytes at once; at most {MOST_TURN_BYTES:,} fit into a document. Keep a file elsewhere",
+        )
+    return entries
+
+
+def _checked_entry(thread: Thread, role: str, content: str, message_id: str | None, ts: datetime) -> Entry:
     checks.text("role", role)
     if message_id is not None:
         checks.text("message_id", message_id)
+        if len(message_id) > LONGEST_MESSAGE_ID:
+            raise ConfigurationError(
+                f"a message_id has up to {LONGEST_MESSAGE_ID:,} characters, not {len(message_id):,}"
+            )
     if not isinstance(content, str):
         raise InvalidRecordError(thread.session_id, "content", f"has to be text, not {type(content).__name__}")
     try:
         metadata.check_text(content, "content")
     except metadata.UnstorableError as error:
         raise InvalidRecordError(thread.session_id, "content", error.reason) from error
-    entry = Entry(role, content, message_id, ts)
-    if entry.size > MOST_TURN_BYTES:
-        raise InvalidRecordError(
-            thread.session_id,
-            "content",
-            f"a turn of {entry.size:,} bytes; at most {MOST_TURN_BYTES:,} fit into a document. Keep a file elsewhere",
-        )
-    return entry
+    return Entry(role, content, message_id, ts)
 
 
 def selection(thread: Thread, tenant: str | None) -> Document:
@@ -154,19 +168,11 @@ def append_pipeline(thread: Thread, entries: Sequence[Entry], append_id: str) ->
     It does neither where the bucket has one of the message ids already. Afterwards ``last_append`` is ``append_id``
     exactly if this update appended.
     """
-    count, size = len(entries), sum(entry.size for entry in entries)
-    now = entries[-1].ts
+    count, size, now = len(entries), sum(entry.size for entry in entries), entries[-1].ts
     ids = message_ids(entries)
     known = {"$ifNull": ["$message_ids", []]}
     is_known = {"$or": [{"$in": [{"$literal": one}, known]} for one in ids]}
-    fits = {
-        "$and": [
-            {"$ne": ["$closed", True]},
-            {"$lte": [{"$add": ["$turn_count", count]}, thread.bucket_size]},
-            {"$lte": [{"$add": [{"$ifNull": ["$bytes", MOST_BUCKET_BYTES]}, size]}, MOST_BUCKET_BYTES]},
-            {"$gt": [{"$ifNull": ["$expires_at", datetime.max.replace(microsecond=0)]}, now]},
-        ]
-    }
+    fits = _fits(thread, count, size, now)
     appended = [_element(entry, {"$add": ["$end_turn", number]}) for number, entry in enumerate(entries, start=1)]
     changes = {
         "turns": {"$concatArrays": ["$turns", appended]},
@@ -176,12 +182,27 @@ def append_pipeline(thread: Thread, entries: Sequence[Entry], append_id: str) ->
         "bytes": {"$add": ["$bytes", size]},
         "last_append": append_id,
         "updated_at": {"$max": ["$updated_at", now]},
-        **({} if thread.retention is None else {"expires_at": now + thread.retention}),
+        "expires_at": "$$REMOVE",
     }
+    if thread.retention is not None:
+        until = now + thread.retention
+        changes["expires_at"] = {"$cond": [IS_EMPTY, until, {"$max": ["$expires_at", until]}]}
     takes = {"$and": [fits, {"$not": [is_known]}]}
     conditional = {name: {"$cond": [takes, value, _kept(name)]} for name, value in changes.items()}
     closed = {"$cond": [{"$or": [is_known, fits]}, {"$ifNull": ["$closed", False]}, True]}
     return [{"$set": {**conditional, "closed": closed}}]
+
+
+def _fits(thread: Thread, count: int, size: int, now: datetime) -> Document:
+    return {
+        "$and": [
+            {"$ne": ["$closed", True]},
+            {"$lte": [{"$add": ["$turn_count", count]}, thread.bucket_size]},
+            {"$lte": [{"$add": [{"$ifNull": ["$bytes", MOST_BUCKET_BYTES]}, size]}, MOST_BUCKET_BYTES]},
+            {"$gt": [{"$ifNull": ["$expires_at", datetime.max.replace(microsecond=0)]}, now]},
+            *([] if thread.retention is None else [{"$or": [{"$gt": ["$expires_at", None]}, IS_EMPTY]}]),
+        ]
+    }
 
 
 def append_to_tail(thread: Thread, tail: Tail, entries: Sequence[Entry]) -> tuple[Document, Document]:
@@ -191,6 +212,8 @@ def append_to_tail(thread: Thread, tail: Tail, entries: Sequence[Entry]) -> tupl
     """
     now, ids = entries[-1].ts, message_ids(entries)
     query = {"_id": tail.bucket_id, "end_turn": tail.end_turn, "closed": False, "expires_at": {"$not": {"$lte": now}}}
+    if thread.retention is not None:
+        query["expires_at"] = {"$gt": now}  # a bucket that is kept for good takes no turns that are not
     elements = [_element(entry, number, literal=False) for number, entry in enumerate(entries, start=tail.end_turn + 1)]
     update: Document = {
         "$push": {"turns": {"$each": elements}},
@@ -200,8 +223,10 @@ def append_to_tail(thread: Thread, tail: Tail, entries: Sequence[Entry]) -> tupl
     if ids:
         query["message_ids"] = {"$nin": ids}
         update["$push"]["message_ids"] = {"$each": ids}
-    if thread.retention is not None:
-        update["$set"] = {"expires_at": now + thread.retention}
+    if thread.retention is None:
+        update["$unset"] = {"expires_at": ""}
+    else:
+        update["$max"]["expires_at"] = now + thread.retention
     return query, update
 
 
@@ -209,24 +234,42 @@ def next_bucket(
     thread: Thread, tenant: str | None, entries: Sequence[Entry], append_id: str, closed: Document | None
 ) -> Document:
     """Return the document that follows a closed bucket, or begins a session."""
-    now, ids = entries[-1].ts, message_ids(entries)
     before = closed or {"bucket_seq": 0, "end_turn": 0}
-    start_turn = before["end_turn"] + 1
+    ids, now, start_turn = message_ids(entries), entries[-1].ts, before["end_turn"] + 1
     return {
-        "session_id": thread.session_id,
-        **({} if tenant is None else {"tenant": tenant}),
-        "bucket_seq": before["bucket_seq"] + 1,
+        **_bucket(thread, tenant, before["bucket_seq"] + 1, start_turn, now),
         "turn_count": len(entries),
-        "start_turn": start_turn,
         "end_turn": before["end_turn"] + len(entries),
         "turns": [_element(entry, number, literal=False) for number, entry in enumerate(entries, start=start_turn)],
         **({"message_ids": ids} if ids else {}),
-        "created_at": now,
-        "updated_at": now,
         "bytes": sum(entry.size for entry in entries),
-        "closed": False,
         "last_append": append_id,
         **({} if thread.retention is None else {"expires_at": now + thread.retention}),
+    }
+
+
+def empty_bucket(thread: Thread, tenant: str | None, newest: Document, now: datetime) -> Document:
+    """Return the document that begins a cleared session anew, after its newest bucket.
+
+    A writer that is about to begin the bucket of this number with the old count of turns meets it, and appends to it.
+    """
+    return {**_bucket(thread, tenant, newest["bucket_seq"] + 1, 1, now), "expires_at": now + EMPTY_FOR}
+
+
+def _bucket(thread: Thread, tenant: str | None, bucket_seq: int, start_turn: int, now: datetime) -> Document:
+    return {
+        "session_id": thread.session_id,
+        **({} if tenant is None else {"tenant": tenant}),
+        "bucket_seq": bucket_seq,
+        "turn_count": 0,
+        "start_turn": start_turn,
+        "end_turn": start_turn - 1,
+        "turns": [],
+        "created_at": now,
+        "updated_at": now,
+        "bytes": 0,
+        "closed": False,
+        "last_append": "",
     }
 
 
@@ -235,7 +278,7 @@ def message_ids(entries: Sequence[Entry]) -> list[str]:
     return [entry.message_id for entry in entries if entry.message_id is not None]
 
 
-def turns_of(buckets: Sequence[Document]) -> Iterator[Turn]:
+def turns_of(buckets: Iterable[Document]) -> Iterator[Turn]:
     """Give the turns of buckets, in the order of both."""
     for bucket in buckets:
         for element in bucket.get("turns", ()):

@@ -9,7 +9,7 @@ from crewai_mongodb_memory import checks
 from crewai_mongodb_memory.backend import MongoStorageBackend
 from crewai_mongodb_memory.buckets import Session, Thread, Turn
 from crewai_mongodb_memory.errors import ConfigurationError
-from crewai_mongodb_memory.operations import conversation
+from crewai_mongodb_memory.operations import conversation, transcript
 from crewai_mongodb_memory.store import COLLECTION_NAME
 
 __all__ = ["ASSISTANT", "USER", "ConversationMemory"]
@@ -56,7 +56,7 @@ class ConversationMemory:
         self._backend = backend
         self._thread = Thread(session_id, collection_name, bucket_size, retention)
         self._max_turns = checks.whole_number("max_turns", max_turns, 1)
-        self._known = conversation.Known()
+        self._known = transcript.Known()
 
     def __repr__(self) -> str:
         return f"ConversationMemory({self._backend!r}, session_id={self._thread.session_id!r})"
@@ -74,20 +74,25 @@ class ConversationMemory:
         """
         return self._backend._run(conversation.append, self._thread, self._known, [(role, content, message_id)])[0]
 
-    def add_exchange(self, user_message: str, assistant_message: str) -> tuple[Turn, Turn]:
-        """Append what the user said and what the assistant answered, both or neither, one right after the other."""
-        user, assistant = self._backend._run(
-            conversation.append, self._thread, self._known, _exchange(user_message, assistant_message)
-        )
+    def add_exchange(
+        self, user_message: str, assistant_message: str, *, message_ids: tuple[str, str] | None = None
+    ) -> tuple[Turn, Turn]:
+        """Append what the user said and what the assistant answered, both or neither, one right after the other.
+
+        Args:
+            message_ids: of the two, as for :meth:`add_turn`.
+        """
+        said = _exchange(user_message, assistant_message, message_ids)
+        user, assistant = self._backend._run(conversation.append, self._thread, self._known, said)
         return user, assistant
 
     def turns(self, *, since: datetime | None = None) -> list[Turn]:
         """Return all turns, oldest first; with ``since`` (naive is UTC) those from that moment on."""
-        return self._backend._run(conversation.turns, self._thread, since)
+        return self._backend._run(transcript.turns, self._thread, since)
 
     def recent_turns(self, limit: int | None = None) -> list[Turn]:
         """Return the last ``limit`` turns (``max_turns`` unless told), oldest first, reading no more than those."""
-        return self._backend._run(conversation.recent_turns, self._thread, self._known, self._limit(limit))
+        return self._backend._run(transcript.recent_turns, self._thread, self._known, self._limit(limit))
 
     def history_text(
         self, limit: int | None = None, *, user_label: str = "User", assistant_label: str = "Assistant"
@@ -97,7 +102,7 @@ class ConversationMemory:
 
     def count(self) -> int:
         """Return how many turns the session has."""
-        return self._backend._run(conversation.count, self._thread, self._known)
+        return self._backend._run(transcript.count, self._thread, self._known)
 
     def clear(self) -> int:
         """Remove the session and return how many turns it had; the next turn is number 1 again."""
@@ -105,7 +110,7 @@ class ConversationMemory:
 
     def sessions(self, prefix: str | None = None, limit: int = 100) -> list[Session]:
         """Return the sessions of the collection, the most recently active first; ``prefix`` is literal."""
-        return self._backend._run(conversation.sessions, self._thread.collection, prefix, limit)
+        return self._backend._run(transcript.sessions, self._thread.collection, prefix, limit)
 
     # The same on asyncio
 
@@ -115,19 +120,21 @@ class ConversationMemory:
             await self._backend._arun(conversation.append, self._thread, self._known, [(role, content, message_id)])
         )[0]
 
-    async def aadd_exchange(self, user_message: str, assistant_message: str) -> tuple[Turn, Turn]:
+    async def aadd_exchange(
+        self, user_message: str, assistant_message: str, *, message_ids: tuple[str, str] | None = None
+    ) -> tuple[Turn, Turn]:
         """Same as :meth:`add_exchange`."""
-        said = _exchange(user_message, assistant_message)
+        said = _exchange(user_message, assistant_message, message_ids)
         user, assistant = await self._backend._arun(conversation.append, self._thread, self._known, said)
         return user, assistant
 
     async def aturns(self, *, since: datetime | None = None) -> list[Turn]:
         """Same as :meth:`turns`."""
-        return await self._backend._arun(conversation.turns, self._thread, since)
+        return await self._backend._arun(transcript.turns, self._thread, since)
 
     async def arecent_turns(self, limit: int | None = None) -> list[Turn]:
         """Same as :meth:`recent_turns`."""
-        return await self._backend._arun(conversation.recent_turns, self._thread, self._known, self._limit(limit))
+        return await self._backend._arun(transcript.recent_turns, self._thread, self._known, self._limit(limit))
 
     async def ahistory_text(
         self, limit: int | None = None, *, user_label: str = "User", assistant_label: str = "Assistant"
@@ -137,7 +144,7 @@ class ConversationMemory:
 
     async def acount(self) -> int:
         """Same as :meth:`count`."""
-        return await self._backend._arun(conversation.count, self._thread, self._known)
+        return await self._backend._arun(transcript.count, self._thread, self._known)
 
     async def aclear(self) -> int:
         """Same as :meth:`clear`."""
@@ -145,14 +152,19 @@ class ConversationMemory:
 
     async def asessions(self, prefix: str | None = None, limit: int = 100) -> list[Session]:
         """Same as :meth:`sessions`."""
-        return await self._backend._arun(conversation.sessions, self._thread.collection, prefix, limit)
+        return await self._backend._arun(transcript.sessions, self._thread.collection, prefix, limit)
 
     def _limit(self, limit: int | None) -> int:
         return self._max_turns if limit is None else limit
 
 
-def _exchange(user_message: str, assistant_message: str) -> list[tuple[str, str, str | None]]:
-    return [(USER, user_message, None), (ASSISTANT, assistant_message, None)]
+def _exchange(
+    user_message: str, assistant_message: str, message_ids: tuple[str, str] | None
+) -> list[tuple[str, str, str | None]]:
+    if message_ids is not None and len(checks.texts("message_ids", message_ids)) != 2:
+        raise ConfigurationError(f"message_ids has to be two texts that differ, not {message_ids!r}")
+    of_user, of_assistant = message_ids or (None, None)
+    return [(USER, user_message, of_user), (ASSISTANT, assistant_message, of_assistant)]
 
 
 def _as_text(turns: Sequence[Turn], user_label: str, assistant_label: str) -> str:

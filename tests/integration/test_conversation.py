@@ -283,7 +283,10 @@ def test_each_call_is_so_many_round_trips(make_backend: MakeBackend) -> None:
         (lambda: chat.turns(), ["aggregate"]),
         (lambda: chat.count(), ["aggregate"]),
         (lambda: chat.sessions(), ["aggregate"]),
-        (lambda: chat.clear(), ["aggregate", "delete"]),
+        (lambda: chat.clear(), ["aggregate", "find", "listIndexes", "createIndexes", "insert", "delete"]),
+        (lambda: chat.clear(), ["aggregate", "find", "delete"]),
+        (lambda: chat.add_exchange("question", "answer"), ["findAndModify"]),
+        (lambda: chat.clear(), ["aggregate", "find", "insert", "delete"]),
     ]
     for call, expected in calls:
         commands.take()

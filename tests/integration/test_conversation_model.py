@@ -9,11 +9,19 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from typing import NamedTuple
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from crewai_mongodb_memory import USER, ConversationMemory, MongoStorageBackend, Turn
-from tests.stores import Listener, MakeBackend, stop_the_clock
+from crewai_mongodb_memory import (
+    USER,
+    ConfigurationError,
+    ConversationMemory,
+    InvalidRecordError,
+    MongoStorageBackend,
+    Turn,
+)
+from tests.stores import Listener, MakeBackend, Meanwhile, at_once, stop_the_clock
 
 DAY = timedelta(days=1)
 # Far enough ahead that the server itself removes nothing.
@@ -102,3 +110,123 @@ def test_what_was_counted_is_not_read_again(make_backend: MakeBackend) -> None:
         assert chat.count() == 20
         read.append([len(reply["cursor"]["firstBatch"]) for reply in commands.replies])
     assert read == [[10], [1]]
+
+
+# Between two commands
+
+
+def test_a_clear_while_a_writer_begins_a_bucket_leaves_one_session(make_backend: MakeBackend) -> None:
+    meanwhile = Meanwhile("findAndModify")
+    writer = ConversationMemory(make_backend(event_listeners=[meanwhile]), bucket_size=2)
+    other = ConversationMemory(make_backend(), bucket_size=50)
+    for number in range(4):
+        writer.add_turn(USER, f"before {number}")
+
+    def begin_again() -> None:
+        assert other.clear() == 4
+        assert other.add_turn(USER, "new").turn == 1
+
+    meanwhile.action = begin_again
+    assert writer.add_turn(USER, "at the border").turn == 2
+    for number in range(3, 9):
+        assert (other if number % 2 else writer).add_turn(USER, "later").turn == number
+    assert [turn.turn for turn in other.turns()] == list(range(1, 9))
+    assert [chat.count() for chat in (writer, other)] == [8, 8]
+    assert [turn.turn for turn in writer.recent_turns(4)] == [5, 6, 7, 8]
+
+
+def test_a_clear_that_a_writer_comes_before_takes_its_bucket_too(make_backend: MakeBackend) -> None:
+    meanwhile = Meanwhile("find")
+    writer = ConversationMemory(make_backend(), bucket_size=2)
+    other = ConversationMemory(make_backend(event_listeners=[meanwhile]))
+    for number in range(4):
+        writer.add_turn(USER, f"before {number}")
+    meanwhile.action = lambda: writer.add_turn(USER, "just before")
+    other.clear()
+    assert writer.turns() == []
+    assert writer.sessions() == []
+    assert writer.add_turn(USER, "new").turn == 1
+
+
+def test_writers_and_clears_at_once_leave_turns_without_a_gap(make_backend: MakeBackend) -> None:
+    chats = [ConversationMemory(make_backend(), bucket_size=2) for _ in range(4)]
+
+    def work(number: int) -> None:
+        for turn in range(20):
+            if number == 0 and turn % 5 == 0:
+                chats[0].clear()
+            chats[number].add_turn(USER, f"{number} {turn}")
+
+    at_once(work, range(4))
+    turns = [turn.turn for turn in chats[1].turns()]
+    assert turns == list(range(1, len(turns) + 1))
+    assert [chat.count() for chat in chats] == [len(turns)] * 4
+
+
+# Retention
+
+
+def test_a_writer_without_a_retention_keeps_what_it_adds_to(backend: MongoStorageBackend) -> None:
+    for_a_day, forever = ConversationMemory(backend, retention=DAY), ConversationMemory(backend)
+    stop_the_clock(backend, START)
+    for_a_day.add_turn(USER, "one")
+    forever.add_turn(USER, "two")
+    forever.add_turn(USER, "three")
+    stop_the_clock(backend, START + 2 * DAY)
+    assert contents(for_a_day.turns()) == ["one", "two", "three"]
+
+
+def test_recent_turns_pass_over_what_expired_in_the_middle(backend: MongoStorageBackend) -> None:
+    for_a_day, forever = (
+        ConversationMemory(backend, bucket_size=2, retention=DAY),
+        ConversationMemory(backend, bucket_size=2),
+    )
+    stop_the_clock(backend, START)
+    for chat in (forever, for_a_day):
+        for number in range(6):
+            chat.add_turn(USER, str(number))
+    stop_the_clock(backend, START + 2 * DAY)
+    forever.add_turn(USER, "later")
+    assert [turn.turn for turn in forever.turns()] == [1, 2, 3, 4, 5, 6, 13]
+    for limit in range(1, 9):
+        for chat in (forever, for_a_day):
+            assert chat.recent_turns(limit) == chat.turns()[-limit:]
+
+
+def test_a_message_that_has_expired_can_be_said_again(backend: MongoStorageBackend) -> None:
+    chat = ConversationMemory(backend, retention=DAY)
+    stop_the_clock(backend, START)
+    chat.add_turn(USER, "old", message_id="1")
+    stop_the_clock(backend, START + 2 * DAY)
+    assert chat.add_turn(USER, "new", message_id="1").content == "new"
+    assert contents(chat.turns()) == ["new"]
+
+
+# Sizes
+
+
+def test_an_exchange_has_message_ids_and_is_repeated_safely(backend: MongoStorageBackend) -> None:
+    chat = ConversationMemory(backend)
+    first = chat.add_exchange("question", "answer", message_ids=("q1", "a1"))
+    assert chat.add_exchange("question", "answer", message_ids=("q1", "a1")) == first
+    assert chat.count() == 2
+    for bad in (("q2", "q2"), ("q2",), "q2", ("q1", "a2")):
+        with pytest.raises(ConfigurationError, match="message"):
+            chat.add_exchange("question", "answer", message_ids=bad)  # type: ignore[arg-type]
+    assert chat.count() == 2
+
+
+def test_two_turns_that_are_too_large_together_are_refused(backend: MongoStorageBackend) -> None:
+    chat = ConversationMemory(backend)
+    with pytest.raises(InvalidRecordError, match="at once"):
+        chat.add_exchange("u" * 9_000_000, "a" * 9_000_000)
+    assert chat.count() == 0
+
+
+def test_message_ids_count_for_the_size_of_a_bucket(backend: MongoStorageBackend) -> None:
+    chat = ConversationMemory(backend)
+    with pytest.raises(ConfigurationError, match="up to 1,000 characters, not 1,001"):
+        chat.add_turn(USER, "x", message_id="i" * 1001)
+    for number in range(60):
+        chat.add_turn(USER, "x", message_id=f"{number:01000}")
+    assert chat.count() == 60

@@ -10,7 +10,7 @@ from pathlib import Path
 from bson import json_util
 from crewai.memory.storage.backend import StorageBackend
 
-from crewai_mongodb_memory.buckets import MESSAGE_INDEX, SESSION_INDEX, Thread, checked_entry, next_bucket
+from crewai_mongodb_memory.buckets import MESSAGE_INDEX, SESSION_INDEX, Thread, checked_entries, next_bucket
 from crewai_mongodb_memory.documents import to_document, to_record
 from crewai_mongodb_memory.indexes import memory_indexes
 from crewai_mongodb_memory.vector_index import definition_document
@@ -71,8 +71,8 @@ def test_every_method_of_the_protocol_is_answered() -> None:
 
 def bucket() -> dict[str, object]:
     thread = Thread("session", retention=timedelta(days=1))
-    entry = checked_entry(thread, "user", "text", "m1", datetime(2026, 5, 1))
-    return next_bucket(thread, "acme", [entry], "append", None)
+    entries = checked_entries(thread, [("user", "text", "m1")], datetime(2026, 5, 1))
+    return next_bucket(thread, "acme", entries, "append", None)
 
 
 def test_the_fields_of_a_bucket_are_those_of_its_document() -> None:

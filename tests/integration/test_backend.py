@@ -6,14 +6,17 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from contextlib import nullcontext
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+import bson
 import numpy as np
 import pytest
 from crewai.memory.types import MemoryRecord
 from pymongo import ReadPreference
+from pymongo.errors import BulkWriteError
 
 from crewai_mongodb_memory import (
     ConfigurationError,
@@ -22,6 +25,7 @@ from crewai_mongodb_memory import (
     InvalidRecordError,
     MongoStorageBackend,
 )
+from crewai_mongodb_memory.documents import MAX_DOCUMENT_BYTES, to_document
 from tests.stores import Listener, MakeBackend, at_once, collection_of
 
 EDD = (Path(__file__).parents[2] / "EDD.md").read_text(encoding="utf-8")
@@ -218,6 +222,8 @@ BAD_RECORDS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"content": "x" * 17_000_000}, InvalidRecordError, "16,777,216"),
     ({"embedding": [float("nan")] * DIMENSIONS}, InvalidRecordError, "embedding"),
     ({"embedding": [1.0]}, DimensionMismatchError, "dimension"),
+    ({"private": "false"}, InvalidRecordError, "private: is 'false'"),
+    ({"created_at": datetime.min.replace(tzinfo=timezone(timedelta(hours=1)))}, InvalidRecordError, "created_at: is"),
 ]
 
 
@@ -277,6 +283,71 @@ def test_metadata_of_every_kind_comes_back_and_is_found(backend: MongoStorageBac
     assert backend.search(vector(1.0), metadata_filter={"a": {"b": 1}}) == []
     backend.save([record(id="r1", metadata=metadata)])
     assert backend.count() == 1
+
+
+BAD_CALLS: list[tuple[str, Callable[[Any], Any]]] = [
+    ("records", lambda b: b.save(None)),
+    ("record_ids", lambda b: b.touch_records(5)),
+    ("record_ids", lambda b: b.touch_records(None)),
+    ("record_ids", lambda b: b.delete(record_ids=5)),
+    ("categories", lambda b: b.delete(categories=5)),
+    ("categories", lambda b: b.search(vector(1.0), categories=5)),
+    ("metadata filter", lambda b: b.search(vector(1.0), metadata_filter=0)),
+    ("metadata filter", lambda b: b.search(vector(1.0), metadata_filter=np.array([1, 2]))),
+    ("query embedding", lambda b: b.search([10**400, 0])),
+    ("min_score", lambda b: b.search(vector(1.0), min_score=10**400)),
+    ("timeout", lambda b: b.ensure_indexes(timeout=10**400)),
+    ("timeout", lambda b: b.wait_until_searchable([], timeout="5")),
+    ("on_progress", lambda b: b.ensure_indexes(on_progress=5)),
+]
+
+
+@pytest.mark.parametrize(("name", "call"), BAD_CALLS)
+def test_an_argument_that_cannot_be_used_is_named_before_anything_is_asked(
+    watched: MongoStorageBackend, commands: Listener, name: str, call: Callable[[Any], Any]
+) -> None:
+    with pytest.raises(ConfigurationError, match=name):
+        call(watched)
+    assert commands.take() == []
+
+
+def test_a_record_that_its_tenant_makes_too_large_is_refused_before_others_are_written(
+    make_backend: MakeBackend,
+) -> None:
+    big = record("", id="big")
+    room = MAX_DOCUMENT_BYTES - len(bson.encode(to_document(big, "float32")))
+    big.content = "x" * room
+    for tenant, fits in (("acme", False), (None, True)):
+        backend = make_backend(tenant=tenant, vector_format="float32")
+        with nullcontext() if fits else pytest.raises(InvalidRecordError, match="record 'big': content"):
+            backend.save([record(id="first"), big])
+        assert backend.count() == (2 if fits else 0)
+
+
+def test_a_duplicate_of_an_index_of_the_operators_own_is_not_taken_for_another_tenants_id(
+    make_backend: MakeBackend,
+) -> None:
+    backend = make_backend(tenant="acme")
+    backend.save([record("same")])
+    collection_of(backend).create_index("content", unique=True)
+    with pytest.raises(BulkWriteError, match="content"):
+        backend.save([record("same")])
+    assert backend.count() == 1
+
+
+def test_of_two_first_saves_at_once_with_two_embedders_one_is_refused(make_backend: MakeBackend) -> None:
+    backend = make_backend()
+    outcomes = at_once(lambda size: refused(backend, [1.0] * size), [2, 3])
+    assert sorted(outcomes) == [False, True]
+    assert backend.count() == 1
+
+
+def refused(backend: MongoStorageBackend, embedding: list[float]) -> bool:
+    try:
+        backend.save([record(embedding=embedding)])
+    except DimensionMismatchError:
+        return True
+    return False
 
 
 def test_numpy_vectors_are_welcome(backend: MongoStorageBackend) -> None:

@@ -38,7 +38,7 @@ def test_a_whole_number_within_bounds_is_nothing_else(value: Any) -> None:
         checks.whole_number("size", value, 1, 10)
 
 
-@pytest.mark.parametrize("value", [None, "5", True, -1, -0.1, math.inf, math.nan])
+@pytest.mark.parametrize("value", [None, "5", True, -1, -0.1, math.inf, math.nan, 10**400])
 def test_seconds_are_a_finite_number_from_zero_on(value: Any) -> None:
     with pytest.raises(ConfigurationError, match="timeout has to be a number of seconds, 0 or more, not"):
         checks.seconds("timeout", value)
@@ -56,3 +56,17 @@ def test_a_moment_is_a_datetime_that_there_is_in_utc(value: Any) -> None:
 
 def test_a_moment_is_naive_utc() -> None:
     assert checks.moment("since", datetime(2026, 5, 1, 12, tzinfo=EAST)) == datetime(2026, 5, 1, 10)
+
+
+@pytest.mark.parametrize("value", [None, 5, "text", {"a": 1}, [5], pytest.param(10**5000, id="endless")])
+def test_texts_are_a_list_of_texts(value: Any) -> None:
+    with pytest.raises(ConfigurationError, match="categories"):
+        checks.texts("categories", value)
+    assert checks.texts("categories", ["b", "a", "b"]) == ("b", "a")
+
+
+@pytest.mark.parametrize("value", [None, "1", True, math.nan, 10**400, pytest.param(10**5000, id="endless")])
+def test_a_number_is_one_that_a_float_holds(value: Any) -> None:
+    with pytest.raises(ConfigurationError, match="min_score has to be a number, not"):
+        checks.number("min_score", value)
+    assert checks.number("min_score", 1) == 1.0

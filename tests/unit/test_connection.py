@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,6 +29,11 @@ UNUSABLE = [
     "local:",
     "mongodb",
     "mongodb://ann:p%40ss@host/?w=0",
+    "mongodb://ann:p%40ss@host/?authSource=admin;w=0",
+    "mongodb://ann:p%40ss@host/?W=00",
+    "mongodb://ann:p%40ss@host/?w=%30",
+    "mongodb+srv://ann:p%40ss@cluster0.example.net/?w=+0",
+    "local:a\0b",
 ]
 
 
@@ -49,6 +55,12 @@ def test_a_folder_stays_what_it_is_when_the_working_directory_changes(
     backend = MongoStorageBackend("local:./x")
     monkeypatch.chdir("/")
     assert f"local:{tmp_path}/x" in repr(backend)
+
+
+@pytest.mark.parametrize("options", [{"w": 0}, {"W": 0}, {"w": "0"}])
+def test_writes_that_nobody_acknowledges_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match="no server acknowledges"):
+        MongoStorageBackend("mongodb://host", **options)
 
 
 @pytest.mark.parametrize("connection_string", UNUSABLE)

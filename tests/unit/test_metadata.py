@@ -11,7 +11,7 @@ from uuid import UUID
 import bson
 import numpy as np
 import pytest
-from bson import ObjectId
+from bson import Binary, ObjectId
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -73,6 +73,7 @@ UNSTORABLE: list[tuple[Any, str, str]] = [
     ({"d": timedelta(1)}, "metadata.d", "type timedelta"),
     ({"d": Decimal("1." + "1" * 40)}, "metadata.d", "34 digits"),
     ({"s": "bad \ud83d end"}, "metadata.s", "surrogate"),
+    ({"x": Binary(b"abc", 4)}, "metadata.x", "UUID of 3 bytes"),
     ({"k\ud83d": 1}, r"metadata.k\ud83d", "surrogate"),
     ({"a\x00b": 1}, "metadata.a\x00b", "NUL"),
     ({"x": {(1, 2): 3}}, "metadata.x", "has the key (1, 2)"),

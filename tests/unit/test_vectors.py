@@ -39,6 +39,10 @@ def test_every_flat_list_of_numbers_is_a_vector(embedding: Any) -> None:
         (3.0, "0 dimensions"),
         ([None], "position 0"),
         ({"a": 1}, "not a list of numbers"),
+        (["1", "2"], "not a list of numbers"),
+        ([10**400, 0], "not a list of numbers"),
+        (np.array([1j, 1]), "complex128"),
+        (np.array(["2026-01-01"], dtype="datetime64[s]"), "datetime64"),
     ],
     ids=repr,
 )

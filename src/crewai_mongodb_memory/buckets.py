@@ -26,7 +26,7 @@ __all__ = [
     "append_pipeline",
     "append_to_tail",
     "checked_entries",
-    "empty_bucket",
+    "clear_pipeline",
     "message_ids",
     "next_bucket",
     "selection",
@@ -181,6 +181,7 @@ def append_pipeline(thread: Thread, entries: Sequence[Entry], append_id: str) ->
         "end_turn": {"$add": ["$end_turn", count]},
         "bytes": {"$add": ["$bytes", size]},
         "last_append": append_id,
+        "created_at": {"$cond": [IS_EMPTY, now, "$created_at"]},
         "updated_at": {"$max": ["$updated_at", now]},
         "expires_at": "$$REMOVE",
     }
@@ -237,40 +238,33 @@ def next_bucket(
     before = closed or {"bucket_seq": 0, "end_turn": 0}
     ids, now, start_turn = message_ids(entries), entries[-1].ts, before["end_turn"] + 1
     return {
-        **_bucket(thread, tenant, before["bucket_seq"] + 1, start_turn, now),
+        "session_id": thread.session_id,
+        **({} if tenant is None else {"tenant": tenant}),
+        "bucket_seq": before["bucket_seq"] + 1,
         "turn_count": len(entries),
+        "start_turn": start_turn,
         "end_turn": before["end_turn"] + len(entries),
         "turns": [_element(entry, number, literal=False) for number, entry in enumerate(entries, start=start_turn)],
         **({"message_ids": ids} if ids else {}),
+        "created_at": now,
+        "updated_at": now,
         "bytes": sum(entry.size for entry in entries),
+        "closed": False,
         "last_append": append_id,
         **({} if thread.retention is None else {"expires_at": now + thread.retention}),
     }
 
 
-def empty_bucket(thread: Thread, tenant: str | None, newest: Document, now: datetime) -> Document:
-    """Return the document that begins a cleared session anew, after its newest bucket.
+def clear_pipeline(now: datetime) -> list[Document]:
+    """Return the update that empties the newest bucket of a session and makes it the one after itself.
 
-    A writer that is about to begin the bucket of this number with the old count of turns meets it, and appends to it.
+    No writer goes on where it was: one that was the last to append finds other numbers, and one that is about to
+    begin the next bucket finds its number taken.
     """
-    return {**_bucket(thread, tenant, newest["bucket_seq"] + 1, 1, now), "expires_at": now + EMPTY_FOR}
-
-
-def _bucket(thread: Thread, tenant: str | None, bucket_seq: int, start_turn: int, now: datetime) -> Document:
-    return {
-        "session_id": thread.session_id,
-        **({} if tenant is None else {"tenant": tenant}),
-        "bucket_seq": bucket_seq,
-        "turn_count": 0,
-        "start_turn": start_turn,
-        "end_turn": start_turn - 1,
-        "turns": [],
-        "created_at": now,
-        "updated_at": now,
-        "bytes": 0,
-        "closed": False,
-        "last_append": "",
-    }
+    empty = {"turns": [], "turn_count": 0, "start_turn": 1, "end_turn": 0, "bytes": 0, "closed": False}
+    kept_for = {"updated_at": now, "expires_at": now + EMPTY_FOR, "last_append": ""}
+    next_one = {"bucket_seq": {"$add": ["$bucket_seq", 1]}, "message_ids": "$$REMOVE"}
+    return [{"$set": {**empty, **kept_for, **next_one}}]
 
 
 def message_ids(entries: Sequence[Entry]) -> list[str]:

@@ -83,7 +83,7 @@ class RecentWrites:
             self._forget_before(now - self._seconds)
 
     def removed(self, criteria: Criteria, tenant: str | None) -> None:
-        """Forget what met the criteria of a delete."""
+        """Forget what met the criteria of a delete, and surely belonged to the tenant that deleted."""
         with self._lock:
             if criteria.record_ids is None:
                 ids = list(self._written)
@@ -92,7 +92,8 @@ class RecentWrites:
             wanted = criteria.without_ids
             for record_id in ids:
                 view = self._written[record_id][1]
-                if not view.get("is_unknown") and _matches(wanted, tenant, view):
+                is_of_any = view.get("is_unknown") or (view["any_tenant"] and tenant is not None)
+                if not is_of_any and _matches(wanted, tenant, view):
                     del self._written[record_id]
 
     def lost_sight_of(self, record_id: str, now: float) -> None:

@@ -116,7 +116,7 @@ class Store:
         clock: seconds from some moment on.
         now: the time of day, aware.
         notices: what was said in the log already.
-        conversations_set_up: collections of transcripts whose indexes were looked after, without or with a retention.
+        conversations_set_up: collections of transcripts whose indexes were looked after.
     """
 
     settings: Settings
@@ -129,7 +129,7 @@ class Store:
     clock: Callable[[], float] = time.monotonic
     now: Callable[[], datetime] = lambda: datetime.now(timezone.utc)
     notices: Notices = field(default_factory=Notices)
-    conversations_set_up: set[tuple[str, bool]] = field(default_factory=set)
+    conversations_set_up: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.dimensions = self.settings.dimensions

@@ -283,10 +283,9 @@ def test_each_call_is_so_many_round_trips(make_backend: MakeBackend) -> None:
         (lambda: chat.turns(), ["aggregate"]),
         (lambda: chat.count(), ["aggregate"]),
         (lambda: chat.sessions(), ["aggregate"]),
-        (lambda: chat.clear(), ["aggregate", "find", "listIndexes", "createIndexes", "insert", "delete"]),
-        (lambda: chat.clear(), ["aggregate", "find", "delete"]),
+        (lambda: chat.clear(), ["aggregate", "findAndModify", "delete"]),
         (lambda: chat.add_exchange("question", "answer"), ["findAndModify"]),
-        (lambda: chat.clear(), ["aggregate", "find", "insert", "delete"]),
+        (lambda: chat.add_turn(USER, "3"), ["update"]),
     ]
     for call, expected in calls:
         commands.take()
@@ -384,7 +383,6 @@ def test_retention_hides_what_expired_and_lets_the_server_remove_it(backend: Mon
 
 def test_a_retention_that_comes_later_is_carried_out_as_well(backend: MongoStorageBackend) -> None:
     ConversationMemory(backend).add_turn(USER, "kept")
-    assert "expires_at_1" not in collection_of(backend, "conversations").index_information()
     ConversationMemory(backend, session_id="other", retention=timedelta(days=1)).add_turn(USER, "kept for a day")
     assert "expires_at_1" in collection_of(backend, "conversations").index_information()
 

@@ -136,7 +136,7 @@ def test_a_clear_while_a_writer_begins_a_bucket_leaves_one_session(make_backend:
 
 
 def test_a_clear_that_a_writer_comes_before_takes_its_bucket_too(make_backend: MakeBackend) -> None:
-    meanwhile = Meanwhile("find")
+    meanwhile = Meanwhile("aggregate")
     writer = ConversationMemory(make_backend(), bucket_size=2)
     other = ConversationMemory(make_backend(event_listeners=[meanwhile]))
     for number in range(4):
@@ -146,6 +146,8 @@ def test_a_clear_that_a_writer_comes_before_takes_its_bucket_too(make_backend: M
     assert writer.turns() == []
     assert writer.sessions() == []
     assert writer.add_turn(USER, "new").turn == 1
+    (session,) = writer.sessions()
+    assert session.started_at == writer.turns()[0].ts
 
 
 def test_writers_and_clears_at_once_leave_turns_without_a_gap(make_backend: MakeBackend) -> None:

@@ -1,12 +1,13 @@
 """What a process wrote is found at once although the index lags, and what it deleted or moved never comes back.
 
-Nothing reaches the index of these tests before ``atlas.flush()``. A backend with ``read_your_writes=0`` plays another
-process: it shares no memory of recent writes.
+Nothing reaches the index of these tests before ``atlas.flush()``. An outsider plays another process: it shares no
+memory of recent writes.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from datetime import datetime, timezone
 from functools import partial
 from typing import Any
@@ -18,6 +19,7 @@ from crewai.memory.types import MemoryRecord
 from pymongo.errors import ConnectionFailure
 
 from crewai_mongodb_memory import InvalidRecordError, MongoStorageBackend
+from crewai_mongodb_memory.recent import RecentWrites
 from tests.atlas_standin import AtlasStandin
 from tests.scripted import ScriptedLLM, embed_words
 from tests.stores import QUERY, Clock, MakeBackend, asked, collection_of, distant, ids, record
@@ -31,6 +33,12 @@ def ten(**fields: Any) -> list[MemoryRecord]:
     return [distant(f"r{number}", number / 10, **fields) for number in range(10)]
 
 
+def elsewhere(backend: MongoStorageBackend) -> MongoStorageBackend:
+    """The backend as if it were in another process."""
+    backend._store.recent = RecentWrites()
+    return backend
+
+
 @pytest.fixture
 def make(make: MakeBackend) -> MakeBackend:
     return partial(make, dimensions=2)
@@ -40,7 +48,7 @@ def make(make: MakeBackend) -> MakeBackend:
 def backend(atlas: AtlasStandin, make: MakeBackend) -> MongoStorageBackend:
     """A backend on a store whose index knows one distant record, ``old``, and nothing that is written later."""
     backend = make()
-    make(read_your_writes=0).save([distant("old", 100.0, **FIELDS)])
+    elsewhere(make(read_your_writes=0)).save([distant("old", 100.0, **FIELDS)])
     atlas.lag = None
     return backend
 
@@ -49,7 +57,7 @@ def backend(atlas: AtlasStandin, make: MakeBackend) -> MongoStorageBackend:
 def outsider(make: MakeBackend, backend: MongoStorageBackend) -> MongoStorageBackend:
     """Another process on the same store."""
     assert backend.count() == 1
-    return make(read_your_writes=0)
+    return elsewhere(make(read_your_writes=0))
 
 
 # Saving and updating
@@ -285,7 +293,7 @@ def test_a_write_whose_answer_was_lost_is_found_as_it_is(
 
 
 def test_what_a_save_stored_before_it_failed_is_found(atlas: AtlasStandin, make: MakeBackend) -> None:
-    outsider = make(read_your_writes=0)
+    outsider = elsewhere(make(read_your_writes=0))
     outsider.save([distant(f"old{number}", 5.0) for number in range(5)])
     atlas.lag = None
     backend = make()
@@ -307,8 +315,51 @@ def test_behind_what_is_gone_the_next_best_is_found(
 
 def test_behind_what_is_of_no_concern_to_a_tenant_its_own_is_found(atlas: AtlasStandin, make: MakeBackend) -> None:
     acme, everybody = make(tenant="acme"), make()
-    make(tenant="acme", read_your_writes=0).save([distant(f"far{number}", 5.0) for number in range(5)])
+    elsewhere(make(tenant="acme", read_your_writes=0)).save([distant(f"far{number}", 5.0) for number in range(5)])
     atlas.lag = None
     everybody.save([distant(f"of nobody {number}", 0.0) for number in range(5)])
     acme.save([distant("new", 0.1)])
     assert ids(acme.search(QUERY, limit=5))[0] == "new"
+
+
+FAR = 9.0
+
+
+@pytest.mark.parametrize(
+    ("change", "limit"),
+    [
+        (lambda b, _: (b.delete(record_ids=["d"]), b.save([distant("w", FAR)])), 1),
+        (lambda b, _: b.update(distant("d", FAR)), 1),
+        (lambda b, _: b.save([distant("d", FAR)]), 2),
+        (lambda b, _: (b.update(distant("d", 0.0, scope="/z")), b.save([distant("w", FAR, scope="/a")])), 1),
+        (
+            lambda b, _: (
+                b.save([MemoryRecord(id="d", content="d", scope="/a")]),
+                b.save([distant("w", FAR, scope="/a")]),
+            ),
+            1,
+        ),
+        (lambda b, _: (b.delete(record_ids=["d", "e"]), b.save([distant("v", FAR), distant("w", FAR + 1)])), 2),
+        (lambda b, other: (b.save([distant("w", FAR, scope="/a")]), other.delete(record_ids=["d"])), 1),
+        (lambda b, other: (b.save([distant("n", 0.0), distant("w", FAR)]), other.delete(record_ids=["n", "d"])), 1),
+    ],
+)
+def test_nothing_far_takes_the_place_of_what_is_gone(
+    atlas: AtlasStandin, make: MakeBackend, change: Callable[[Any, Any], Any], limit: int
+) -> None:
+    other = elsewhere(make(read_your_writes=0))
+    other.save([distant(name, number / 10, scope="/a") for number, name in enumerate("def")])
+    atlas.lag = None
+    backend, exact = make(), make(search_mode="exact")
+    change(backend, other)
+    for scope in ("/", "/a"):
+        assert ids(backend.search(QUERY, scope, limit=limit)) == ids(exact.search(QUERY, scope, limit=limit))
+
+
+def test_a_tenant_that_deletes_makes_nobody_forget_what_is_not_its_own(atlas: AtlasStandin, make: MakeBackend) -> None:
+    elsewhere(make(read_your_writes=0)).save([distant("far", FAR)])
+    atlas.lag = None
+    everybody, acme = make(), make(tenant="acme")
+    everybody.save([distant("near")])
+    assert acme.delete(record_ids=["near"]) == acme.delete(scope_prefix="/") == 0
+    assert ids(everybody.search(QUERY, limit=1)) == ["near"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from uuid import uuid4
 
 from pymongo.errors import DuplicateKeyError
@@ -101,28 +100,23 @@ def _tail(bucket: Document) -> Tail:
 def clear(store: Store, thread: Thread, known: Known) -> Operation[int]:
     """Remove a session and return how many turns it had.
 
-    An empty bucket remains for an hour, or until the next turn: it stops a writer that has just found the last bucket
-    full from going on with the old numbers.
+    The newest bucket is emptied and takes the next number; it remains for an hour, or for the next turn. So a writer
+    that has just found it full does not go on with the old count: it finds that number taken.
     """
     removed = yield from count(store, thread, known)
     known.counted = known.tail = None
     selection = buckets.selection(thread, store.settings.tenant)
+    pipeline = buckets.clear_pipeline(to_utc(store.now()))
     while True:
-        newest = yield Find(
-            thread.collection, selection, {"bucket_seq": 1, "turn_count": 1}, sort=list(NEWEST_FIRST.items()), limit=1
-        )
-        if not newest or newest[0].get("turn_count") == 0:
-            break
-        yield from set_up_once(store, replace(thread, retention=buckets.EMPTY_FOR))
-        empty = buckets.empty_bucket(thread, store.settings.tenant, newest[0], to_utc(store.now()))
         try:
-            yield InsertOne(thread.collection, empty)
+            emptied = yield FindOneAndUpdate(
+                thread.collection, selection, pipeline, TAIL, sort=list(NEWEST_FIRST.items())
+            )
+            break
         except DuplicateKeyError:
-            continue  # another writer has begun this bucket: it goes too
-        newest = [empty]
-        break
-    if newest:
-        yield DeleteMany(thread.collection, {**selection, "bucket_seq": {"$lt": newest[0]["bucket_seq"]}})
+            pass  # another writer has begun the bucket of this number: it is the newest now
+    if emptied is not None:
+        yield DeleteMany(thread.collection, {**selection, "bucket_seq": {"$lt": emptied["bucket_seq"]}})
     return removed
 
 

@@ -15,13 +15,12 @@ __all__ = ["set_up_once"]
 
 
 def set_up_once(store: Store, thread: Thread) -> Operation[None]:
-    """Create the unique indexes, without which two writers could give one number twice, and that of a retention.
+    """Create the unique indexes, without which two writers could give one number twice, and the one to expire by.
 
     Raises:
         ConfigurationError: an index or a document of an earlier version is in the way.
     """
-    kind = (thread.collection, thread.retention is not None)
-    if kind in store.conversations_set_up:
+    if thread.collection in store.conversations_set_up:
         return
     existing = {index["name"]: index for index in (yield ListIndexes(thread.collection))}
     name, keys = buckets.SESSION_INDEX
@@ -31,7 +30,7 @@ def set_up_once(store: Store, thread: Thread) -> Operation[None]:
             f"{thread.collection!r} has an index {name!r} of an earlier version, which does not keep two writers "
             f"apart; drop it: db.getCollection({thread.collection!r}).dropIndex({name!r})"
         )
-    models = [model for model in _wanted_indexes(thread) if model.document["name"] not in existing]
+    models = [model for model in _wanted_indexes() if model.document["name"] not in existing]
     try:
         if models:
             yield CreateIndexes(thread.collection, models)
@@ -40,17 +39,16 @@ def set_up_once(store: Store, thread: Thread) -> Operation[None]:
             f"{thread.collection!r} holds buckets of an earlier version with one number twice; keep this conversation "
             f"in another collection_name, or remove one of each: {error}"
         ) from error
-    store.conversations_set_up.add(kind)
+    store.conversations_set_up.add(thread.collection)
 
 
-def _wanted_indexes(thread: Thread) -> list[IndexModel]:
+def _wanted_indexes() -> list[IndexModel]:
     session, session_keys = buckets.SESSION_INDEX
     message, message_keys = buckets.MESSAGE_INDEX
     named = {"message_ids": {"$exists": True}}  # else two buckets without any would be taken for the same
-    wanted = [
+    expiring = {"expires_at": {"$exists": True}}
+    return [
         IndexModel(list(session_keys), name=session, unique=True),
         IndexModel(list(message_keys), name=message, unique=True, partialFilterExpression=named),
+        IndexModel([("expires_at", 1)], name="expires_at_1", expireAfterSeconds=0, partialFilterExpression=expiring),
     ]
-    if thread.retention is not None:
-        wanted.append(IndexModel([("expires_at", 1)], name="expires_at_1", expireAfterSeconds=0))
-    return wanted

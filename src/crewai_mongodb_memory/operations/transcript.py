@@ -20,8 +20,9 @@ NEWEST_FIRST = {"bucket_seq": -1}
 
 @dataclass(frozen=True)
 class Counted:
-    bucket_id: Any
-    bucket_seq: int
+    """A bucket, by its ``_id`` and number, and how many turns lie before it."""
+
+    bucket: tuple[Any, int]
     turns_before: int
 
 
@@ -100,7 +101,7 @@ def count(store: Store, thread: Thread, known: Known) -> Operation[int]:
     """Return how many turns a session has, without reading them; of what was counted before only the rest."""
     while True:
         counted = known.counted
-        since = {} if counted is None else {"bucket_seq": {"$gte": counted.bucket_seq}}
+        since = {} if counted is None else {"bucket_seq": {"$gte": counted.bucket[1]}}
         found = yield Aggregate(
             thread.collection,
             [
@@ -109,7 +110,7 @@ def count(store: Store, thread: Thread, known: Known) -> Operation[int]:
                 {"$project": {"bucket_seq": 1, "turn_count": 1, "expires_at": 1}},
             ],
         )
-        if counted is None or (found and found[0]["_id"] == counted.bucket_id):
+        if counted is None or (found and (found[0]["_id"], found[0]["bucket_seq"]) == counted.bucket):
             break
         known.counted = None  # the session was cleared meanwhile
     before = counted.turns_before if counted else 0
@@ -119,7 +120,7 @@ def count(store: Store, thread: Thread, known: Known) -> Operation[int]:
     )
     if found and not any("expires_at" in bucket for bucket in found):
         last = found[-1]
-        known.counted = Counted(last["_id"], last["bucket_seq"], total - last["turn_count"])
+        known.counted = Counted((last["_id"], last["bucket_seq"]), total - last["turn_count"])
     return total
 
 

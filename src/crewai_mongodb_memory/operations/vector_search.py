@@ -58,10 +58,10 @@ def search_by_index(
         return [], False
     found = [document for document in answer if pipelines.SCORE in document]
     candidates = next((document[pipelines.CANDIDATES] for document in answer if pipelines.SCORE not in document), 0)
-    hits, known = yield from _with_recent_writes(store, found, query, criteria, limit, min_score)
+    hits, known, is_sure = yield from _with_recent_writes(store, found, query, criteria, limit, min_score)
     if known < candidates and not found:
         yield from _explain_silence(store, query.size, criteria)
-    return hits, known >= candidates
+    return hits, known >= candidates and is_sure
 
 
 def _is_by_index(store: Store, dimensions: int, criteria: Criteria) -> Operation[bool]:
@@ -134,13 +134,14 @@ def _with_recent_writes(
     criteria: Criteria,
     limit: int,
     min_score: float,
-) -> Operation[tuple[Hits, int]]:
+) -> Operation[tuple[Hits, int, bool]]:
     """Join what the index found with what this process wrote lately.
 
     Neither is sure to be right: the index lags behind, and what was written here another process may have changed.
     Where they agree they are believed; what only one of them says is looked up before it becomes a hit.
 
-    Returns the hits, and how many there would be, up to the limit, without ``min_score``.
+    Returns the hits, how many there would be, up to the limit, without ``min_score``, and whether no better ones may
+    be hidden: where the index would have had to look further, since much of what it found is gone.
     """
     recent = store.recent.matching(criteria, store.settings.tenant, store.clock() - store.settings.read_your_writes)
     documents = {one["_id"]: one for one in found if isinstance(one["_id"], str)}
@@ -155,7 +156,9 @@ def _with_recent_writes(
         if record_id in records and cosine[record_id] >= least
     ]
     no_records = sum(not isinstance(one["_id"], str) for one in found)
-    return hits, len(best) + no_records
+    least_found = min((2.0 * one[pipelines.SCORE] - 1.0 for one in found), default=1.0)
+    is_sure = len(best) < limit or cosine[best[-1]] >= least_found - SAME_COSINE
+    return hits, len(best) + no_records, is_sure
 
 
 def _compared(

@@ -204,6 +204,29 @@ def test_a_message_that_has_expired_can_be_said_again(backend: MongoStorageBacke
     assert contents(chat.turns()) == ["new"]
 
 
+def test_a_repeated_message_while_a_writer_passes_the_expired_bucket_doubles_no_number(
+    make_backend: MakeBackend,
+) -> None:
+    meanwhile = Meanwhile("findAndModify")
+    backends = [make_backend(event_listeners=[meanwhile]), make_backend()]
+    forever = ConversationMemory(backends[0], bucket_size=5)
+    for_a_day = ConversationMemory(backends[1], bucket_size=5, retention=DAY)
+    for backend in backends:
+        stop_the_clock(backend, START)
+    forever.add_turn(USER, "kept")
+    for_a_day.add_turn(USER, "expires", message_id="1")
+    for backend in backends:
+        stop_the_clock(backend, START + 2 * DAY)
+    meanwhile.action = lambda: for_a_day.add_turn(USER, "again", message_id="1")
+    forever.add_turn(USER, "late")
+    for number in range(3):
+        for chat in (for_a_day, forever):
+            chat.add_turn(USER, str(number))
+    numbers = [turn.turn for turn in forever.turns()]
+    assert numbers == sorted(set(numbers))
+    assert len(numbers) == forever.count() == 9
+
+
 # Sizes
 
 

@@ -16,6 +16,7 @@ from crewai_mongodb_memory.commands import (
     FindOneAndUpdate,
     InsertOne,
     Operation,
+    UpdateMany,
     UpdateOneDocument,
 )
 from crewai_mongodb_memory.errors import ConfigurationError
@@ -121,13 +122,16 @@ def clear(store: Store, thread: Thread, known: Known) -> Operation[int]:
 
 
 def _stored(store: Store, thread: Thread, entries: Sequence[Entry]) -> Operation[list[Turn] | None]:
-    """The turns that a retry finds already there, by their message ids; None if they had expired and are gone now."""
+    """The turns that a retry finds already there, by their message ids; None if they had expired and no longer count.
+
+    An expired bucket is left to the server to remove: another writer may just be about to begin the one after it.
+    """
     ids = buckets.message_ids(entries)
     holding = {**buckets.selection(thread, store.settings.tenant), "message_ids": {"$in": ids}}
     now = to_utc(store.now())
     found = yield Find(thread.collection, holding, {"turns": 1, "created_at": 1, "expires_at": 1})
     if any("expires_at" in bucket and bucket["expires_at"] <= now for bucket in found):
-        yield DeleteMany(thread.collection, {**holding, "expires_at": {"$lte": now}})
+        yield UpdateMany(thread.collection, {**holding, "expires_at": {"$lte": now}}, {"$unset": {"message_ids": ""}})
         return None
     known: dict[str, Turn] = {}
     for bucket in found:

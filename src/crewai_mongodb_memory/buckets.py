@@ -104,7 +104,7 @@ class Thread:
 
 @dataclass(frozen=True)
 class Tail:
-    """The newest bucket of a session as this writer last left it."""
+    """The newest bucket of a session as this writer last left it; its id is None if it may not be the newest."""
 
     bucket_id: Any
     bucket_seq: int

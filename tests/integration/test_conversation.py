@@ -274,7 +274,7 @@ def test_each_call_is_so_many_round_trips(make_backend: MakeBackend) -> None:
         chat.add_turn(USER, str(number))
     calls: list[tuple[Callable[[], Any], list[str]]] = [
         (lambda: chat.add_turn(USER, "4"), ["findAndModify", "insert"]),
-        (lambda: chat.add_turn(USER, "5"), ["update"]),
+        (lambda: chat.add_turn(USER, "5"), ["findAndModify"]),
         (lambda: other.add_turn(USER, "6"), ["findAndModify"]),
         (lambda: chat.add_turn(USER, "7"), ["update", "findAndModify"]),
         (lambda: chat.add_turn(USER, "8"), ["findAndModify", "insert"]),

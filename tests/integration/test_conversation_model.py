@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pymongo.errors import OperationFailure
 
 from crewai_mongodb_memory import (
     USER,
@@ -21,6 +22,7 @@ from crewai_mongodb_memory import (
     MongoStorageBackend,
     Turn,
 )
+from tests.atlas_standin import AtlasStandin
 from tests.stores import Listener, MakeBackend, Meanwhile, at_once, stop_the_clock
 
 DAY = timedelta(days=1)
@@ -148,6 +150,49 @@ def test_a_clear_that_a_writer_comes_before_takes_its_bucket_too(make_backend: M
     assert writer.add_turn(USER, "new").turn == 1
     (session,) = writer.sessions()
     assert session.started_at == writer.turns()[0].ts
+
+
+def test_two_clears_while_a_writer_begins_a_bucket_double_no_number(make_backend: MakeBackend) -> None:
+    meanwhile = Meanwhile("findAndModify")
+    writer = ConversationMemory(make_backend(event_listeners=[meanwhile]), bucket_size=2)
+    other = ConversationMemory(make_backend(), bucket_size=2)
+    for number in range(4):
+        writer.add_turn(USER, f"before {number}")
+
+    def begin_again_twice() -> None:
+        for _ in range(2):
+            other.clear()
+            other.add_exchange("question", "answer")
+
+    meanwhile.action = begin_again_twice
+    writer.add_turn(USER, "between")
+    assert [turn.turn for turn in other.turns()] == [1, 2]
+    for number in range(3, 9):
+        assert (other if number % 2 else writer).add_turn(USER, "later").turn == number
+    for chat in (writer, other):
+        assert [turn.turn for turn in chat.turns()] == list(range(1, 9))
+        assert [turn.turn for turn in chat.recent_turns(5)] == [4, 5, 6, 7, 8]
+        assert [turn.turn for turn in chat.recent_turns(50)] == list(range(1, 9))
+        assert chat.count() == 8
+
+
+def test_a_clear_that_breaks_off_has_cleared(atlas: AtlasStandin, make_atlas_backend: MakeBackend) -> None:
+    chats = [ConversationMemory(make_atlas_backend(), bucket_size=2) for _ in range(2)]
+    for number in range(5):
+        chats[0].add_turn(USER, f"before {number}")
+    assert chats[1].count() == 5
+    atlas.fail_next("delete", 13, "not authorized")
+    with pytest.raises(OperationFailure):
+        chats[0].clear()
+    for chat in chats:
+        assert (chat.turns(), chat.recent_turns(5), chat.count()) == ([], [], 0)
+    for number in range(1, 7):
+        assert chats[number % 2].add_turn(USER, "new").turn == number
+    for chat in chats:
+        assert (
+            [turn.turn for turn in chat.turns()] == [turn.turn for turn in chat.recent_turns(50)] == list(range(1, 7))
+        )
+        assert chat.count() == 6
 
 
 def test_writers_and_clears_at_once_leave_turns_without_a_gap(make_backend: MakeBackend) -> None:

@@ -50,7 +50,7 @@ def append(
                 raise
             tail = None
         if tail is not None:
-            known.tail = tail
+            known.tail = tail if tail.bucket_id is not None else None
             return _numbered(entries, tail.end_turn)
         stored = yield from _stored(store, thread, entries)
         if stored is not None:
@@ -81,13 +81,14 @@ def _append_anywhere(store: Store, thread: Thread, entries: Sequence[Entry]) -> 
             return None
         bucket = buckets.next_bucket(thread, store.settings.tenant, entries, append_id, newest)
         try:
-            inserted = yield InsertOne(thread.collection, bucket)
+            yield InsertOne(thread.collection, bucket)
         except DuplicateKeyError as error:
             if _is_of_a_message(error):
                 return None
             # Another writer has begun this bucket: append to that.
         else:
-            return _tail({**bucket, "_id": inserted.inserted_id})
+            # Not to be gone on with unseen: between the two commands the session may have been cleared and begun again.
+            return _tail({**bucket, "_id": None})
 
 
 def _is_of_a_message(error: DuplicateKeyError) -> bool:
@@ -101,8 +102,9 @@ def _tail(bucket: Document) -> Tail:
 def clear(store: Store, thread: Thread, known: Known) -> Operation[int]:
     """Remove a session and return how many turns it had.
 
-    The newest bucket is emptied and takes the next number; it remains for an hour, or for the next turn. So a writer
-    that has just found it full does not go on with the old count: it finds that number taken.
+    The newest bucket is emptied and takes the next number, and with it the session begins anew, whatever becomes of
+    the others. It remains for an hour, or for the next turn. A writer that has just found it full does not go on with
+    the old count: it finds that number taken.
     """
     removed = yield from count(store, thread, known)
     known.counted = known.tail = None

@@ -48,10 +48,10 @@ def turns(store: Store, thread: Thread, since: datetime | None) -> Operation[lis
             *_visible(store, thread),
             *([] if moment is None else [{"$match": {"updated_at": {"$gte": moment}}}]),
             {"$sort": OLDEST_FIRST},
-            {"$project": {"turns": 1, "created_at": 1}},
+            {"$project": {"turns": 1, "created_at": 1, "start_turn": 1}},
         ],
     )
-    return [turn for turn in buckets.turns_of(found) if moment is None or turn.ts >= moment]
+    return [turn for turn in buckets.turns_of(_begun_last(found)) if moment is None or turn.ts >= moment]
 
 
 def recent_turns(store: Store, thread: Thread, known: Known, limit: int) -> Operation[list[Turn]]:
@@ -74,22 +74,22 @@ def recent_turns(store: Store, thread: Thread, known: Known, limit: int) -> Oper
             thread.collection,
             [
                 *_visible(store, thread, bucket_seq={"$lt": before, "$gte": before - limit}),
-                {"$match": {"end_turn": {"$gte": first}}},
+                {"$match": {"$or": [{"end_turn": {"$gte": first}}, {"start_turn": 1}]}},
                 {"$sort": OLDEST_FIRST},
-                {"$project": {"created_at": 1, "turns": _turns_from(first)}},
+                {"$project": {"created_at": 1, "start_turn": 1, "turns": _turns_from(first)}},
             ],
         )
-        turns = [*buckets.turns_of(older), *turns]
+        turns = [*buckets.turns_of(_begun_last(older)), *turns]
     if turns and len(turns) < limit and turns[0].turn > 1:
         # What came before has expired, or some of it has and what is older still has not.
         found = yield from _newest(store, thread, limit, limit)
-        turns = list(buckets.turns_of(reversed(found)))[-limit:]
+        turns = list(buckets.turns_of(_begun_last(found[::-1])))[-limit:]
     return turns
 
 
 def _newest(store: Store, thread: Thread, most: int, limit: int, **further: Any) -> Operation[list[Document]]:
     """The newest buckets, newest first, each with its last turns."""
-    shown = {"turns": {"$slice": ["$turns", -limit]}, "created_at": 1, "bucket_seq": 1, "end_turn": 1}
+    shown = {"turns": {"$slice": ["$turns", -limit]}, "created_at": 1, "bucket_seq": 1, "start_turn": 1, "end_turn": 1}
     found: list[Document] = yield Aggregate(
         thread.collection,
         [*_visible(store, thread, **further), {"$sort": NEWEST_FIRST}, {"$limit": most}, {"$project": shown}],
@@ -107,10 +107,17 @@ def count(store: Store, thread: Thread, known: Known) -> Operation[int]:
             [
                 *_of_session(store, thread, **since),
                 {"$sort": OLDEST_FIRST},
-                {"$project": {"bucket_seq": 1, "turn_count": 1, "expires_at": 1}},
+                {"$project": {"bucket_seq": 1, "start_turn": 1, "turn_count": 1, "expires_at": 1}},
             ],
         )
-        if counted is None or (found and (found[0]["_id"], found[0]["bucket_seq"]) == counted.bucket):
+        if counted is None:
+            found = _begun_last(found)
+            break
+        if (
+            found
+            and (found[0]["_id"], found[0]["bucket_seq"]) == counted.bucket
+            and len(_begun_last(found)) == len(found)
+        ):
             break
         known.counted = None  # the session was cleared meanwhile
     before = counted.turns_before if counted else 0
@@ -151,6 +158,12 @@ def sessions(store: Store, collection: str, prefix: str | None, limit: int) -> O
         ],
     )
     return [Session(one["_id"], one["turns"], one["started_at"], one["last_active"]) for one in found]
+
+
+def _begun_last(found: list[Document]) -> list[Document]:
+    """Leave out what lies before the bucket that a session begins with: what a clear has not removed yet."""
+    first = max((place for place, bucket in enumerate(found) if bucket.get("start_turn") == 1), default=0)
+    return found[first:]
 
 
 def _of_session(store: Store, thread: Thread, **further: Any) -> list[Document]:

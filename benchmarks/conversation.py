@@ -84,12 +84,13 @@ def worker(which: str) -> Iterator[Callable[[str, int], list[float]]]:
         with subprocess.Popen(
             command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         ) as process:
-            assert process.stdin
-            assert process.stdout
+            requests, answers = process.stdin, process.stdout
+            assert requests
+            assert answers
 
             def call(name: str, number: int) -> list[float]:
-                print(json.dumps([name, number]), file=process.stdin, flush=True)
-                took: list[float] = json.loads(process.stdout.readline())  # type: ignore[union-attr]
+                print(json.dumps([name, number]), file=requests, flush=True)
+                took: list[float] = json.loads(answers.readline())
                 return took
 
             yield call

@@ -65,18 +65,18 @@ def whole_number(name: str, value: Any, least: int | None = None, most: int = MO
 
 def seconds(name: str, value: Any) -> float:
     """Return a number of seconds, or raise :class:`ConfigurationError`."""
-    number = _as_float(value)
-    if not 0 <= number < math.inf:
+    as_float = _as_float(value)
+    if not 0 <= as_float < math.inf:
         raise ConfigurationError(f"{name} has to be a number of seconds, 0 or more, not {shown(value)}")
-    return number
+    return as_float
 
 
 def number(name: str, value: Any) -> float:
     """Return a number, or raise :class:`ConfigurationError`."""
-    number = _as_float(value)
-    if math.isnan(number):
+    as_float = _as_float(value)
+    if math.isnan(as_float):
         raise ConfigurationError(f"{name} has to be a number, not {shown(value)}")
-    return number
+    return as_float
 
 
 def shown(value: Any) -> str:

@@ -17,6 +17,7 @@ __all__ = ["check_acknowledged", "checked_connection_string", "is_local", "publi
 
 SCHEMES = ("mongodb://", "mongodb+srv://")
 ONLY_WITH_DNS = re.compile(r"(?<=[?&])srv(MaxHosts|ServiceName)=[^&]*&?", re.IGNORECASE)
+ZERO = re.compile(r"\s*[+-]?0+\s*")
 
 
 def checked_connection_string(connection_string: str | None) -> str:
@@ -55,7 +56,7 @@ def checked_connection_string(connection_string: str | None) -> str:
 def check_acknowledged(options: Mapping[str, Any]) -> None:
     """Raise :class:`ConfigurationError` if options of a client say that no write is to be acknowledged."""
     for name, value in options.items():
-        if name.lower() == "w" and str(value).strip().lstrip("+").strip("0") == "" and str(value).strip():
+        if name.lower() == "w" and ZERO.fullmatch(str(value)):
             raise ConfigurationError(f"w={value}: a memory that no server acknowledges may be lost")
 
 

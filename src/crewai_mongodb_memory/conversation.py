@@ -66,8 +66,8 @@ class ConversationMemory:
 
         Args:
             role: who said it, such as :data:`USER` or :data:`ASSISTANT`.
-            message_id: names the message within the session. An append that is repeated with the same id, for its
-                reply was lost, changes nothing and returns the stored turn.
+            message_id: names the message within the session, in up to 1,000 characters. An append that is repeated
+                with the same id, for its reply was lost, changes nothing and returns the stored turn.
 
         Raises:
             InvalidRecordError: the content is not text, or over 15 MB.
@@ -105,7 +105,10 @@ class ConversationMemory:
         return self._backend._run(transcript.count, self._thread, self._known)
 
     def clear(self) -> int:
-        """Remove the session and return how many turns it had; the next turn is number 1 again."""
+        """Remove the session's turns and return how many there were; the next turn is number 1 again.
+
+        A bucket without turns remains for the next one; if none comes, the server removes it after an hour.
+        """
         return self._backend._run(conversation.clear, self._thread, self._known)
 
     def sessions(self, prefix: str | None = None, limit: int = 100) -> list[Session]:

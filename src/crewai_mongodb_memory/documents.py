@@ -68,7 +68,7 @@ def to_fields(
     An embedding that is None or empty gives no field.
 
     Args:
-        tenant: a field more.
+        tenant: whose record it is; it counts for the size as well.
 
     Raises:
         InvalidRecordError: a field has no BSON form, or the fields are over 16 MB.

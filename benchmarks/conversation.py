@@ -75,7 +75,7 @@ def work(which: str, uri: str) -> None:
 @contextmanager
 def worker(which: str) -> Iterator[Callable[[str, int], list[float]]]:
     """Give a function that makes a call of one package, on an embedded server of its own."""
-    from crewai_mongodb_memory.local_server import LocalServer
+    from crewai_mongodb_memory.local.server import LocalServer
 
     with tempfile.TemporaryDirectory() as folder:
         server = LocalServer.join(Path(folder))

@@ -16,8 +16,8 @@ from typing import IO, Any, TypeAlias
 
 from benchmarks.methods import FIRST_CALLS, METHODS, Method
 from benchmarks.stores import Store
-from crewai_mongodb_memory.local_engine import SUPERVISOR, is_held
-from crewai_mongodb_memory.local_server import LocalServer
+from crewai_mongodb_memory.local.engine import SUPERVISOR, is_held
+from crewai_mongodb_memory.local.server import LocalServer
 
 Result: TypeAlias = dict[str, Any]
 Results: TypeAlias = dict[str, dict[str, Result]]  # by the titles of methods, then by the keys of stores

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crewai_mongodb_memory.embedders import OfflineEmbedder
+from crewai_mongodb_memory.embedders.offline import OfflineEmbedder
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 TEAM = DATA / "embeddings.json"

@@ -21,7 +21,7 @@ import pymongo
 import pytest
 
 from crewai_mongodb_memory import MongoStorageBackend
-from crewai_mongodb_memory.local_server import LocalServer
+from crewai_mongodb_memory.local.server import LocalServer
 from tests.atlas_standin import AtlasStandin
 from tests.stores import MakeBackend
 

@@ -15,7 +15,7 @@ from pymongo import monitoring
 from pymongo.operations import SearchIndexModel
 
 from crewai_mongodb_memory import MongoStorageBackend
-from crewai_mongodb_memory.vector_index import definition_document
+from crewai_mongodb_memory.pure.vector_index import definition_document
 from tests.atlas_standin import AtlasStandin
 
 MakeBackend = Callable[..., MongoStorageBackend]

@@ -5,9 +5,7 @@
 MongoStorageBackend('mongodb://localhost', database_name='crewai_memory', collection_name='memories')
 """
 
-from crewai_mongodb_memory import flows
 from crewai_mongodb_memory.backend import MongoStorageBackend
-from crewai_mongodb_memory.buckets import Session, Turn
 from crewai_mongodb_memory.conversation import ASSISTANT, USER, ConversationMemory
 from crewai_mongodb_memory.embedders import OfflineEmbedder, VoyageEmbedder
 from crewai_mongodb_memory.errors import (
@@ -24,8 +22,11 @@ from crewai_mongodb_memory.errors import (
     VectorSearchUnavailableError,
 )
 from crewai_mongodb_memory.factory import mongo_storage_factory
-from crewai_mongodb_memory.operations.bootstrap import IndexReport
+from crewai_mongodb_memory.lifecycle import flows
+from crewai_mongodb_memory.operations.ensure_indexes import IndexReport
 from crewai_mongodb_memory.operations.status import BackendStatus
+from crewai_mongodb_memory.pure.buckets import Session, Turn
+from crewai_mongodb_memory.version import __version__ as __version__
 
 __all__ = [
     "ASSISTANT",
@@ -51,7 +52,5 @@ __all__ = [
     "VoyageEmbedder",
     "mongo_storage_factory",
 ]
-
-__version__ = "0.2.0"
 
 flows.build_flows()  # an import has a lock

@@ -9,12 +9,12 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from crewai.memory.types import MemoryRecord, ScopeInfo
 
-from crewai_mongodb_memory.commands import Operation
 from crewai_mongodb_memory.operations import read, write
-from crewai_mongodb_memory.operations.bootstrap import IndexReport, Progress, ensure_indexes
+from crewai_mongodb_memory.operations.commands import Operation
+from crewai_mongodb_memory.operations.ensure_indexes import IndexReport, Progress, ensure_indexes
 from crewai_mongodb_memory.operations.search import search
 from crewai_mongodb_memory.operations.status import BackendStatus, status, wait_until_searchable
-from crewai_mongodb_memory.store import Store
+from crewai_mongodb_memory.operations.store import Store
 
 __all__ = ["AsyncMethods"]
 

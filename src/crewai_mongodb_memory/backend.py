@@ -10,20 +10,20 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from crewai.memory.types import MemoryRecord, ScopeInfo
 
-from crewai_mongodb_memory import driver
 from crewai_mongodb_memory.async_methods import AsyncMethods
-from crewai_mongodb_memory.commands import Operation
-from crewai_mongodb_memory.connection import Connection
-from crewai_mongodb_memory.connection_string import checked_connection_string, is_local, public_name
-from crewai_mongodb_memory.copies import SharedByCopies
+from crewai_mongodb_memory.lifecycle.copies import SharedByCopies
+from crewai_mongodb_memory.mongo import driver
+from crewai_mongodb_memory.mongo.clients import Connection
+from crewai_mongodb_memory.mongo.connection_string import checked_connection_string, is_local, public_name
 from crewai_mongodb_memory.operations import read, write
-from crewai_mongodb_memory.operations.bootstrap import IndexReport, Progress, ensure_indexes
+from crewai_mongodb_memory.operations.commands import Operation
+from crewai_mongodb_memory.operations.ensure_indexes import IndexReport, Progress, ensure_indexes
+from crewai_mongodb_memory.operations.recent_writes import RecentWrites
 from crewai_mongodb_memory.operations.search import search
 from crewai_mongodb_memory.operations.status import BackendStatus, status, wait_until_searchable
-from crewai_mongodb_memory.recent import RecentWrites
-from crewai_mongodb_memory.routing import SearchMode
-from crewai_mongodb_memory.store import Settings, Store
-from crewai_mongodb_memory.vectors import VectorFormat
+from crewai_mongodb_memory.operations.store import Settings, Store
+from crewai_mongodb_memory.pure.search_route import SearchMode
+from crewai_mongodb_memory.pure.vectors import VectorFormat
 
 __all__ = ["MongoStorageBackend"]
 

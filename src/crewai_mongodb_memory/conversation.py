@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from crewai_mongodb_memory import checks
 from crewai_mongodb_memory.backend import MongoStorageBackend
-from crewai_mongodb_memory.buckets import Session, Thread, Turn
 from crewai_mongodb_memory.errors import ConfigurationError
-from crewai_mongodb_memory.operations import conversation, transcript
-from crewai_mongodb_memory.store import COLLECTION_NAME
+from crewai_mongodb_memory.operations import transcript_append, transcript_read
+from crewai_mongodb_memory.operations.store import COLLECTION_NAME
+from crewai_mongodb_memory.pure import checks
+from crewai_mongodb_memory.pure.buckets import Session, Thread, Turn
 
 __all__ = ["ASSISTANT", "USER", "ConversationMemory"]
 
@@ -56,7 +56,7 @@ class ConversationMemory:
         self._backend = backend
         self._thread = Thread(session_id, collection_name, bucket_size, retention)
         self._max_turns = checks.whole_number("max_turns", max_turns, 1)
-        self._known = transcript.Known()
+        self._known = transcript_read.Known()
 
     def __repr__(self) -> str:
         return f"ConversationMemory({self._backend!r}, session_id={self._thread.session_id!r})"
@@ -72,7 +72,8 @@ class ConversationMemory:
         Raises:
             InvalidRecordError: the content is not text, or over 15 MB.
         """
-        return self._backend._run(conversation.append, self._thread, self._known, [(role, content, message_id)])[0]
+        said = [(role, content, message_id)]
+        return self._backend._run(transcript_append.append, self._thread, self._known, said)[0]
 
     def add_exchange(
         self, user_message: str, assistant_message: str, *, message_ids: tuple[str, str] | None = None
@@ -83,16 +84,16 @@ class ConversationMemory:
             message_ids: of the two, as for :meth:`add_turn`.
         """
         said = _exchange(user_message, assistant_message, message_ids)
-        user, assistant = self._backend._run(conversation.append, self._thread, self._known, said)
+        user, assistant = self._backend._run(transcript_append.append, self._thread, self._known, said)
         return user, assistant
 
     def turns(self, *, since: datetime | None = None) -> list[Turn]:
         """Return all turns, oldest first; with ``since`` (naive is UTC) those from that moment on."""
-        return self._backend._run(transcript.turns, self._thread, since)
+        return self._backend._run(transcript_read.turns, self._thread, since)
 
     def recent_turns(self, limit: int | None = None) -> list[Turn]:
         """Return the last ``limit`` turns (``max_turns`` unless told), oldest first, reading no more than those."""
-        return self._backend._run(transcript.recent_turns, self._thread, self._known, self._limit(limit))
+        return self._backend._run(transcript_read.recent_turns, self._thread, self._known, self._limit(limit))
 
     def history_text(
         self, limit: int | None = None, *, user_label: str = "User", assistant_label: str = "Assistant"
@@ -102,25 +103,27 @@ class ConversationMemory:
 
     def count(self) -> int:
         """Return how many turns the session has."""
-        return self._backend._run(transcript.count, self._thread, self._known)
+        return self._backend._run(transcript_read.count, self._thread, self._known)
 
     def clear(self) -> int:
         """Remove the session's turns and return how many there were; the next turn is number 1 again.
 
         A bucket without turns remains for the next one; if none comes, the server removes it after an hour.
         """
-        return self._backend._run(conversation.clear, self._thread, self._known)
+        return self._backend._run(transcript_append.clear, self._thread, self._known)
 
     def sessions(self, prefix: str | None = None, limit: int = 100) -> list[Session]:
         """Return the sessions of the collection, the most recently active first; ``prefix`` is literal."""
-        return self._backend._run(transcript.sessions, self._thread.collection, prefix, limit)
+        return self._backend._run(transcript_read.sessions, self._thread.collection, prefix, limit)
 
     # The same on asyncio
 
     async def aadd_turn(self, role: str, content: str, *, message_id: str | None = None) -> Turn:
         """Same as :meth:`add_turn`."""
         return (
-            await self._backend._arun(conversation.append, self._thread, self._known, [(role, content, message_id)])
+            await self._backend._arun(
+                transcript_append.append, self._thread, self._known, [(role, content, message_id)]
+            )
         )[0]
 
     async def aadd_exchange(
@@ -128,16 +131,16 @@ class ConversationMemory:
     ) -> tuple[Turn, Turn]:
         """Same as :meth:`add_exchange`."""
         said = _exchange(user_message, assistant_message, message_ids)
-        user, assistant = await self._backend._arun(conversation.append, self._thread, self._known, said)
+        user, assistant = await self._backend._arun(transcript_append.append, self._thread, self._known, said)
         return user, assistant
 
     async def aturns(self, *, since: datetime | None = None) -> list[Turn]:
         """Same as :meth:`turns`."""
-        return await self._backend._arun(transcript.turns, self._thread, since)
+        return await self._backend._arun(transcript_read.turns, self._thread, since)
 
     async def arecent_turns(self, limit: int | None = None) -> list[Turn]:
         """Same as :meth:`recent_turns`."""
-        return await self._backend._arun(transcript.recent_turns, self._thread, self._known, self._limit(limit))
+        return await self._backend._arun(transcript_read.recent_turns, self._thread, self._known, self._limit(limit))
 
     async def ahistory_text(
         self, limit: int | None = None, *, user_label: str = "User", assistant_label: str = "Assistant"
@@ -147,15 +150,15 @@ class ConversationMemory:
 
     async def acount(self) -> int:
         """Same as :meth:`count`."""
-        return await self._backend._arun(transcript.count, self._thread, self._known)
+        return await self._backend._arun(transcript_read.count, self._thread, self._known)
 
     async def aclear(self) -> int:
         """Same as :meth:`clear`."""
-        return await self._backend._arun(conversation.clear, self._thread, self._known)
+        return await self._backend._arun(transcript_append.clear, self._thread, self._known)
 
     async def asessions(self, prefix: str | None = None, limit: int = 100) -> list[Session]:
         """Same as :meth:`sessions`."""
-        return await self._backend._arun(transcript.sessions, self._thread.collection, prefix, limit)
+        return await self._backend._arun(transcript_read.sessions, self._thread.collection, prefix, limit)
 
     def _limit(self, limit: int | None) -> int:
         return self._max_turns if limit is None else limit

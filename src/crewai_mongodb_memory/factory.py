@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from crewai_mongodb_memory.backend import MongoStorageBackend
-from crewai_mongodb_memory.connection_string import checked_connection_string, is_local
-from crewai_mongodb_memory.locks import ForkSafeLock
+from crewai_mongodb_memory.lifecycle.locks import ForkSafeLock
+from crewai_mongodb_memory.mongo.connection_string import checked_connection_string, is_local
 
 __all__ = ["mongo_storage_factory"]
 

@@ -25,7 +25,7 @@ from crewai_mongodb_memory import (
     InvalidRecordError,
     MongoStorageBackend,
 )
-from crewai_mongodb_memory.documents import MAX_DOCUMENT_BYTES, to_document
+from crewai_mongodb_memory.pure.documents import MAX_DOCUMENT_BYTES, to_document
 from tests.stores import Listener, MakeBackend, at_once, collection_of
 
 EDD = (Path(__file__).parents[2] / "EDD.md").read_text(encoding="utf-8")

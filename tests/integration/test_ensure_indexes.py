@@ -13,7 +13,7 @@ from crewai_mongodb_memory import (
     VectorIndexMissingError,
     VectorIndexNotReadyError,
 )
-from crewai_mongodb_memory.vector_index import definition_document
+from crewai_mongodb_memory.pure.vector_index import definition_document
 from tests.atlas_standin import AtlasStandin
 from tests.stores import INDEX, QUERY, Clock, MakeBackend, collection_of, create_index, record
 

@@ -9,7 +9,7 @@ import pytest
 from pymongo.errors import OperationFailure
 
 from crewai_mongodb_memory import MongoStorageBackend, VectorIndexFailedError, VectorIndexNotReadyError
-from crewai_mongodb_memory.vector_index import definition_document
+from crewai_mongodb_memory.pure.vector_index import definition_document
 from tests.atlas_standin import AtlasStandin
 from tests.stores import INDEX, Clock, MakeBackend, Meanwhile, at_once, collection_of, create_index, record, warnings
 

@@ -260,7 +260,7 @@ FORK_IN_THE_MIDDLE = """
 import os, threading
 from crewai.memory.types import MemoryRecord
 from crewai_mongodb_memory import MongoStorageBackend, OfflineEmbedder, mongo_storage_factory
-from crewai_mongodb_memory.locks import ForkSafeLock
+from crewai_mongodb_memory.lifecycle.locks import ForkSafeLock
 where = dict(database_name={database!r}, search_mode="auto")
 backend, factory = MongoStorageBackend({server!r}, **where), mongo_storage_factory({server!r}, **where)
 embed = OfflineEmbedder()

@@ -20,8 +20,8 @@ from pymongo import MongoClient
 from pymongo.errors import OperationFailure, PyMongoError
 
 from crewai_mongodb_memory.errors import LocalServerError
-from crewai_mongodb_memory.local_engine import Account, is_held
-from crewai_mongodb_memory.local_server import LocalServer
+from crewai_mongodb_memory.local.engine import Account, is_held
+from crewai_mongodb_memory.local.server import LocalServer
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Linux and macOS only")
 

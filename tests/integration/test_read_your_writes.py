@@ -19,7 +19,7 @@ from crewai.memory.types import MemoryRecord
 from pymongo.errors import ConnectionFailure
 
 from crewai_mongodb_memory import InvalidRecordError, MongoStorageBackend
-from crewai_mongodb_memory.recent import RecentWrites
+from crewai_mongodb_memory.operations.recent_writes import RecentWrites
 from tests.atlas_standin import AtlasStandin
 from tests.scripted import ScriptedLLM, embed_words
 from tests.stores import QUERY, Clock, MakeBackend, asked, collection_of, distant, ids, record

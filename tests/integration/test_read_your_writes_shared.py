@@ -8,8 +8,8 @@ import pytest
 from crewai.memory.types import MemoryRecord
 
 from crewai_mongodb_memory import MongoStorageBackend
-from crewai_mongodb_memory.filters import Criteria
-from crewai_mongodb_memory.recent import MOST_RECORDS, RecentWrites
+from crewai_mongodb_memory.operations.recent_writes import MOST_RECORDS, RecentWrites
+from crewai_mongodb_memory.pure.criteria import Criteria
 from tests.atlas_standin import AtlasStandin
 from tests.stores import QUERY, MakeBackend, at_once, distant
 

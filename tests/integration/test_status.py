@@ -14,7 +14,7 @@ from crewai.memory.types import MemoryRecord
 from pymongo.operations import SearchIndexModel
 
 from crewai_mongodb_memory import BackendStatus
-from crewai_mongodb_memory.vector_index import FILTER_PATHS, definition_document
+from crewai_mongodb_memory.pure.vector_index import FILTER_PATHS, definition_document
 from tests.atlas_standin import AtlasStandin
 from tests.stores import INDEX, QUERY, MakeBackend, collection_of, create_index
 

@@ -18,8 +18,9 @@ from crewai.memory.types import embed_texts
 from pydantic import SecretStr
 from voyageai.client import Client
 
-from crewai_mongodb_memory import ConfigurationError, EmbedderError, OfflineEmbedder, VoyageEmbedder, voyage
+from crewai_mongodb_memory import ConfigurationError, EmbedderError, OfflineEmbedder, VoyageEmbedder
 from crewai_mongodb_memory.backend import MongoStorageBackend
+from crewai_mongodb_memory.embedders import voyage
 from tests.fake_voyage import KEY, FakeVoyage, Handler, Reply, vector_of
 from tests.scripted import ScriptedLLM
 

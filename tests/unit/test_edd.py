@@ -10,10 +10,10 @@ from pathlib import Path
 from bson import json_util
 from crewai.memory.storage.backend import StorageBackend
 
-from crewai_mongodb_memory.buckets import MESSAGE_INDEX, SESSION_INDEX, Thread, checked_entries, next_bucket
-from crewai_mongodb_memory.documents import to_document, to_record
-from crewai_mongodb_memory.indexes import memory_indexes
-from crewai_mongodb_memory.vector_index import definition_document
+from crewai_mongodb_memory.pure.btree_indexes import memory_indexes
+from crewai_mongodb_memory.pure.buckets import MESSAGE_INDEX, SESSION_INDEX, Thread, checked_entries, next_bucket
+from crewai_mongodb_memory.pure.documents import to_document, to_record
+from crewai_mongodb_memory.pure.vector_index import definition_document
 
 NAIVE = json_util.JSONOptions(tz_aware=False)
 PAGE = (Path(__file__).parents[2] / "EDD.md").read_text(encoding="utf-8")

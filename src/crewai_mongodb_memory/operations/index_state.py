@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pymongo.errors import OperationFailure
 
-from crewai_mongodb_memory.commands import ListSearchIndexes, Operation
-from crewai_mongodb_memory.store import Store
-from crewai_mongodb_memory.vector_index import VectorIndex, VectorIndexState, unavailable, vector_index
+from crewai_mongodb_memory.operations.commands import ListSearchIndexes, Operation
+from crewai_mongodb_memory.operations.store import Store
+from crewai_mongodb_memory.pure.vector_index import VectorIndex, VectorIndexState, unavailable, vector_index
 
 __all__ = ["NOT_AUTHENTICATED", "NOT_AUTHORIZED", "is_starting", "known_index", "learn_index", "message_of"]
 

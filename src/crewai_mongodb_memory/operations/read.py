@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 
 from crewai.memory.types import MemoryRecord, ScopeInfo
 
-from crewai_mongodb_memory import checks, pipelines, scopes
-from crewai_mongodb_memory.commands import Aggregate, Count, Document, Find, FindOne, Operation
-from crewai_mongodb_memory.documents import MalformedDocumentError, to_record
-from crewai_mongodb_memory.filters import Criteria, checked_id, scope_criteria, to_query
-from crewai_mongodb_memory.indexes import NEWEST_FIRST
-from crewai_mongodb_memory.store import Store
+from crewai_mongodb_memory.operations.commands import Aggregate, Count, Document, Find, FindOne, Operation
+from crewai_mongodb_memory.operations.store import Store
+from crewai_mongodb_memory.pure import checks, pipelines, scopes
+from crewai_mongodb_memory.pure.btree_indexes import NEWEST_FIRST
+from crewai_mongodb_memory.pure.criteria import Criteria, checked_id, scope_criteria, to_query
+from crewai_mongodb_memory.pure.documents import MalformedDocumentError, to_record
 
 __all__ = [
     "count",

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crewai_mongodb_memory import checks, vectors
-from crewai_mongodb_memory.commands import Document, Find, Operation
 from crewai_mongodb_memory.errors import ConfigurationError, ExactSearchTooLargeError
-from crewai_mongodb_memory.filters import Criteria, search_criteria, to_query
+from crewai_mongodb_memory.operations.commands import Document, Find, Operation
 from crewai_mongodb_memory.operations.read import WITHOUT_EMBEDDING, readable_records
 from crewai_mongodb_memory.operations.setup import check_dimensions
+from crewai_mongodb_memory.operations.store import Store
 from crewai_mongodb_memory.operations.vector_search import Hits, search_by_index
-from crewai_mongodb_memory.ranking import Ranking
-from crewai_mongodb_memory.store import Store
+from crewai_mongodb_memory.pure import checks, vectors
+from crewai_mongodb_memory.pure.criteria import Criteria, search_criteria, to_query
+from crewai_mongodb_memory.pure.ranking import Ranking
 
 __all__ = ["search"]
 

@@ -7,8 +7,8 @@ from collections import Counter
 from pymongo import IndexModel
 from pymongo.errors import OperationFailure
 
-from crewai_mongodb_memory import indexes, pipelines, vectors
-from crewai_mongodb_memory.commands import (
+from crewai_mongodb_memory.errors import DimensionMismatchError
+from crewai_mongodb_memory.operations.commands import (
     CreateIndexes,
     CreateSearchIndex,
     Find,
@@ -16,11 +16,11 @@ from crewai_mongodb_memory.commands import (
     Operation,
     UpdateSearchIndex,
 )
-from crewai_mongodb_memory.errors import DimensionMismatchError
-from crewai_mongodb_memory.indexes import Index, IndexPlan
 from crewai_mongodb_memory.operations.index_state import is_starting, known_index, learn_index
-from crewai_mongodb_memory.store import Store
-from crewai_mongodb_memory.vector_index import Step, VectorIndex, definition_document, next_step
+from crewai_mongodb_memory.operations.store import Store
+from crewai_mongodb_memory.pure import btree_indexes, pipelines, vectors
+from crewai_mongodb_memory.pure.btree_indexes import Index, IndexPlan
+from crewai_mongodb_memory.pure.vector_index import Step, VectorIndex, definition_document, next_step
 
 __all__ = [
     "TOO_MANY_INDEXES",
@@ -68,7 +68,7 @@ def set_up_once(store: Store, dimensions: int | None) -> Operation[None]:
 def plan_indexes(store: Store) -> Operation[IndexPlan]:
     """Return the plan for the B-tree indexes, and tell of those that stand in the way."""
     existing = yield ListIndexes(store.settings.collection)
-    plan = indexes.plan(existing, indexes.memory_indexes(tenants=store.settings.tenant is not None))
+    plan = btree_indexes.plan(existing, btree_indexes.memory_indexes(tenants=store.settings.tenant is not None))
     for index in plan.conflict:
         store.notices.warn(
             f"index {index.name}",

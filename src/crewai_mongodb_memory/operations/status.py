@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from crewai_mongodb_memory import checks, routing, vectors
-from crewai_mongodb_memory.commands import BuildInfo, Document, Find, Operation, Pause, VectorSearch
 from crewai_mongodb_memory.errors import ConfigurationError, VectorIndexNotReadyError
-from crewai_mongodb_memory.filters import Criteria, checked_ids, to_query
+from crewai_mongodb_memory.operations.commands import BuildInfo, Document, Find, Operation, Pause, VectorSearch
 from crewai_mongodb_memory.operations.index_state import learn_index
 from crewai_mongodb_memory.operations.setup import stored_dimensions
-from crewai_mongodb_memory.pipelines import MOST_CANDIDATES, SCORE, vector_search
-from crewai_mongodb_memory.store import Store
-from crewai_mongodb_memory.vector_index import FILTER_PATHS, VectorIndex
+from crewai_mongodb_memory.operations.store import Store
+from crewai_mongodb_memory.pure import checks, search_route, vectors
+from crewai_mongodb_memory.pure.criteria import Criteria, checked_ids, to_query
+from crewai_mongodb_memory.pure.pipelines import MOST_CANDIDATES, SCORE, vector_search
+from crewai_mongodb_memory.pure.vector_index import FILTER_PATHS, VectorIndex
 
 __all__ = ["BackendStatus", "status", "wait_until_searchable"]
 
@@ -90,7 +90,7 @@ def wait_until_searchable(store: Store, record_ids: Sequence[str], timeout: floa
         return
     index = yield from learn_index(store)
     dimensions = len(next(iter(waiting.values()))["embedding"])
-    problem = routing.trouble(index, store.settings.vector_search_index, dimensions)
+    problem = search_route.trouble(index, store.settings.vector_search_index, dimensions)
     if problem is not None:
         if store.settings.search_mode == "atlas":
             raise problem
@@ -145,7 +145,7 @@ def _problem(store: Store, index: VectorIndex | None, dimensions: int | None) ->
     if index is None:
         return ""
     fitting = dimensions or (index.serving.dimensions if index.serving else 0)
-    problem = routing.trouble(index, store.settings.vector_search_index, fitting)
+    problem = search_route.trouble(index, store.settings.vector_search_index, fitting)
     return "" if problem is None else str(problem)
 
 

@@ -7,10 +7,8 @@ from crewai.memory.types import MemoryRecord
 from numpy.typing import NDArray
 from pymongo.errors import OperationFailure
 
-from crewai_mongodb_memory import pipelines, routing, vectors
-from crewai_mongodb_memory.commands import Document, Find, Operation, VectorSearch
 from crewai_mongodb_memory.errors import VectorIndexNotReadyError
-from crewai_mongodb_memory.filters import Criteria, to_query, to_vector_filter
+from crewai_mongodb_memory.operations.commands import Document, Find, Operation, VectorSearch
 from crewai_mongodb_memory.operations.index_state import (
     NOT_AUTHENTICATED,
     NOT_AUTHORIZED,
@@ -19,11 +17,13 @@ from crewai_mongodb_memory.operations.index_state import (
     message_of,
 )
 from crewai_mongodb_memory.operations.read import readable_records
-from crewai_mongodb_memory.ranking import cosines
-from crewai_mongodb_memory.recent import Recent
-from crewai_mongodb_memory.routing import Route
-from crewai_mongodb_memory.store import Store
-from crewai_mongodb_memory.vector_index import VectorIndex
+from crewai_mongodb_memory.operations.recent_writes import Recent
+from crewai_mongodb_memory.operations.store import Store
+from crewai_mongodb_memory.pure import pipelines, search_route, vectors
+from crewai_mongodb_memory.pure.criteria import Criteria, to_query, to_vector_filter
+from crewai_mongodb_memory.pure.ranking import cosines
+from crewai_mongodb_memory.pure.search_route import Route
+from crewai_mongodb_memory.pure.vector_index import VectorIndex
 
 __all__ = ["Hits", "search_by_index"]
 
@@ -68,7 +68,7 @@ def _is_by_index(store: Store, dimensions: int, criteria: Criteria) -> Operation
     """Tell whether the index serves; where it did not a while ago, the server is asked again."""
     index = yield from known_index(store)
     settings = store.settings
-    if routing.is_usable(index, dimensions, criteria, settings.tenant):
+    if search_route.is_usable(index, dimensions, criteria, settings.tenant):
         return _route(store, index, dimensions, criteria).by_index
     index = yield from known_index(store, is_usable=False)
     return _route(store, index, dimensions, criteria).by_index
@@ -76,7 +76,7 @@ def _is_by_index(store: Store, dimensions: int, criteria: Criteria) -> Operation
 
 def _route(store: Store, index: VectorIndex, dimensions: int, criteria: Criteria) -> Route:
     settings = store.settings
-    route = routing.route(
+    route = search_route.route(
         settings.search_mode, index, settings.vector_search_index, dimensions, criteria, settings.tenant
     )
     if route.reason:

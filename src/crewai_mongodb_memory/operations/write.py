@@ -12,8 +12,8 @@ from crewai.memory.types import MemoryRecord
 from pymongo import UpdateOne
 from pymongo.errors import BulkWriteError
 
-from crewai_mongodb_memory import checks
-from crewai_mongodb_memory.commands import (
+from crewai_mongodb_memory.errors import ConfigurationError, DimensionMismatchError, InvalidRecordError
+from crewai_mongodb_memory.operations.commands import (
     BulkWrite,
     Command,
     DeleteMany,
@@ -24,12 +24,19 @@ from crewai_mongodb_memory.commands import (
     UpdateMany,
     UpdateOneDocument,
 )
-from crewai_mongodb_memory.documents import to_document, to_fields
-from crewai_mongodb_memory.errors import ConfigurationError, DimensionMismatchError, InvalidRecordError
-from crewai_mongodb_memory.filters import Criteria, checked_id, checked_ids, delete_criteria, scope_criteria, to_query
 from crewai_mongodb_memory.operations.setup import check_dimensions, set_up_once
-from crewai_mongodb_memory.store import Store
-from crewai_mongodb_memory.times import to_utc
+from crewai_mongodb_memory.operations.store import Store
+from crewai_mongodb_memory.pure import checks
+from crewai_mongodb_memory.pure.criteria import (
+    Criteria,
+    checked_id,
+    checked_ids,
+    delete_criteria,
+    scope_criteria,
+    to_query,
+)
+from crewai_mongodb_memory.pure.documents import to_document, to_fields
+from crewai_mongodb_memory.pure.times import to_utc
 
 __all__ = ["delete", "reset", "save", "touch_records", "update"]
 

@@ -1,0 +1,1 @@
+"""What keeps objects with connections working where a program copies, pickles, dumps, forks or runs them in threads."""

@@ -1,0 +1,1 @@
+"""The embedded server: found, started, supervised, and stopped with its last user."""

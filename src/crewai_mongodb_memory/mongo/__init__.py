@@ -1,0 +1,1 @@
+"""The driver's side: what reaches a MongoDB server, and runs operations on it."""

@@ -1,0 +1,1 @@
+"""Values in, values out: no client, no clock, no I/O."""

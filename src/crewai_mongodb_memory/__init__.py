@@ -9,10 +9,10 @@ from crewai_mongodb_memory.backend import MongoStorageBackend
 from crewai_mongodb_memory.conversation import ASSISTANT, USER, ConversationMemory
 from crewai_mongodb_memory.embedders import OfflineEmbedder, VoyageEmbedder
 from crewai_mongodb_memory.errors import (
-    ConfigurationError,
     DimensionMismatchError,
     EmbedderError,
     ExactSearchTooLargeError,
+    InvalidArgumentError,
     InvalidRecordError,
     LocalServerError,
     MongoMemoryError,
@@ -32,12 +32,12 @@ __all__ = [
     "ASSISTANT",
     "USER",
     "BackendStatus",
-    "ConfigurationError",
     "ConversationMemory",
     "DimensionMismatchError",
     "EmbedderError",
     "ExactSearchTooLargeError",
     "IndexReport",
+    "InvalidArgumentError",
     "InvalidRecordError",
     "LocalServerError",
     "MongoMemoryError",

@@ -60,7 +60,7 @@ class MongoStorageBackend(AsyncMethods, SharedByCopies):
         client_options: for ``MongoClient``; ``appname`` and ``driver`` cannot be set.
 
     Raises:
-        ConfigurationError: an argument cannot be used.
+        InvalidArgumentError: an argument cannot be used.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class MongoStorageBackend(AsyncMethods, SharedByCopies):
         any of them; ``metadata_filter``: all of it; ``older_than``: ``created_at`` before it, naive is UTC.
 
         Raises:
-            ConfigurationError: no criterion at all, or one that is not what it should be.
+            InvalidArgumentError: no criterion at all, or one that is not what it should be.
         """
         return self._run(write.delete, scope_prefix, categories, record_ids, older_than, metadata_filter)
 
@@ -195,7 +195,7 @@ class MongoStorageBackend(AsyncMethods, SharedByCopies):
         ``min_score`` at 0 opposite vectors come too, at 0.0. A query of zeros finds nothing.
 
         Raises:
-            ConfigurationError: the query or a filter is not what it should be.
+            InvalidArgumentError: the query or a filter is not what it should be.
             DimensionMismatchError: the query does not fit the store.
             ExactSearchTooLargeError: an exact search, and the filters leave more than ``exact_limit`` candidates.
             VectorIndexMissingError, VectorIndexNotReadyError, VectorIndexFailedError, VectorSearchUnavailableError:
@@ -249,7 +249,7 @@ class MongoStorageBackend(AsyncMethods, SharedByCopies):
 
         Raises:
             VectorIndexNotReadyError: it does not find all in time.
-            ConfigurationError: a record does not exist, or has no embedding.
+            InvalidArgumentError: a record does not exist, or has no embedding.
         """
         self._run(wait_until_searchable, record_ids, timeout)
 

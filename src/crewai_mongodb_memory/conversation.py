@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from crewai_mongodb_memory.backend import MongoStorageBackend
-from crewai_mongodb_memory.errors import ConfigurationError
+from crewai_mongodb_memory.errors import InvalidArgumentError
 from crewai_mongodb_memory.operations import transcript_append, transcript_read
 from crewai_mongodb_memory.operations.store import COLLECTION_NAME
 from crewai_mongodb_memory.pure import checks
@@ -34,7 +34,7 @@ class ConversationMemory:
         retention: a bucket is removed when nothing was added to it for so long; None keeps all.
 
     Raises:
-        ConfigurationError: an argument cannot be used.
+        InvalidArgumentError: an argument cannot be used.
     """
 
     def __init__(
@@ -48,11 +48,11 @@ class ConversationMemory:
         retention: timedelta | None = None,
     ) -> None:
         if not isinstance(backend, MongoStorageBackend):
-            raise ConfigurationError(f"a ConversationMemory needs a MongoStorageBackend, not {backend!r}")
+            raise InvalidArgumentError(f"a ConversationMemory needs a MongoStorageBackend, not {backend!r}")
         if not (isinstance(collection_name, str) and COLLECTION_NAME.fullmatch(collection_name)):
-            raise ConfigurationError(f"collection_name {collection_name!r} is not a name that MongoDB takes")
+            raise InvalidArgumentError(f"collection_name {collection_name!r} is not a name that MongoDB takes")
         if collection_name == backend._store.settings.collection:
-            raise ConfigurationError(f"collection_name {collection_name!r} is that of the backend's memories")
+            raise InvalidArgumentError(f"collection_name {collection_name!r} is that of the backend's memories")
         self._backend = backend
         self._thread = Thread(session_id, collection_name, bucket_size, retention)
         self._max_turns = checks.whole_number("max_turns", max_turns, 1)
@@ -168,7 +168,7 @@ def _exchange(
     user_message: str, assistant_message: str, message_ids: tuple[str, str] | None
 ) -> list[tuple[str, str, str | None]]:
     if message_ids is not None and len(checks.texts("message_ids", message_ids)) != 2:
-        raise ConfigurationError(f"message_ids has to be two texts that differ, not {message_ids!r}")
+        raise InvalidArgumentError(f"message_ids has to be two texts that differ, not {message_ids!r}")
     of_user, of_assistant = message_ids or (None, None)
     return [(USER, user_message, of_user), (ASSISTANT, assistant_message, of_assistant)]
 

@@ -3,7 +3,7 @@
 ::
 
     MongoMemoryError
-    ├── ConfigurationError          the caller: an argument or a filter has to change
+    ├── InvalidArgumentError          the caller: an argument or a filter has to change
     ├── InvalidRecordError          the caller: a record cannot be stored as it is
     ├── DimensionMismatchError      the caller: the embedder and the store do not fit
     ├── ExactSearchTooLargeError    the caller: narrow the search, or add a vector index
@@ -26,10 +26,10 @@ from typing import Any
 from crewai.memory.storage.backend import EmbeddingDimensionMismatchError
 
 __all__ = [
-    "ConfigurationError",
     "DimensionMismatchError",
     "EmbedderError",
     "ExactSearchTooLargeError",
+    "InvalidArgumentError",
     "InvalidRecordError",
     "LocalServerError",
     "MongoMemoryError",
@@ -45,7 +45,7 @@ class MongoMemoryError(Exception):
     """Every error that this library raises on its own account."""
 
 
-class ConfigurationError(MongoMemoryError, ValueError):
+class InvalidArgumentError(MongoMemoryError, ValueError):
     """An argument, a connection string or a filter cannot be used; nothing was written."""
 
 

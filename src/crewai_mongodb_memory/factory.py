@@ -37,7 +37,7 @@ def mongo_storage_factory(
         backend_options: for every backend that the factory makes.
 
     Raises:
-        ConfigurationError: an argument cannot be used.
+        InvalidArgumentError: an argument cannot be used.
     """
     return _Backends(checked_connection_string(connection_string), replace_default, backend_options)
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from crewai.memory.types import MemoryRecord
 
-from crewai_mongodb_memory import ConfigurationError, MongoStorageBackend
+from crewai_mongodb_memory import InvalidArgumentError, MongoStorageBackend
 from tests.atlas_standin import AtlasStandin
 from tests.stores import Listener, MakeBackend, asked, collection_of, ids
 
@@ -112,7 +112,7 @@ def test_what_is_no_vector_is_refused_before_the_server_sees_it(
     atlas: AtlasStandin, reader: MakeBackend, query: Any
 ) -> None:
     backend = reader(record("a"))
-    with pytest.raises(ConfigurationError):
+    with pytest.raises(InvalidArgumentError):
         backend.search(query)
     assert asked(atlas) == []
 

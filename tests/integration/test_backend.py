@@ -19,9 +19,9 @@ from pymongo import ReadPreference
 from pymongo.errors import BulkWriteError
 
 from crewai_mongodb_memory import (
-    ConfigurationError,
     DimensionMismatchError,
     ExactSearchTooLargeError,
+    InvalidArgumentError,
     InvalidRecordError,
     MongoStorageBackend,
 )
@@ -260,7 +260,7 @@ def test_one_bad_record_of_ten_is_named_and_none_is_written(
 def test_bad_arguments_are_refused_before_anything_is_sent(
     watched: MongoStorageBackend, commands: Listener, call: Callable[[MongoStorageBackend], Any]
 ) -> None:
-    with pytest.raises(ConfigurationError):
+    with pytest.raises(InvalidArgumentError):
         call(watched)
     assert commands.take() == []
 
@@ -306,7 +306,7 @@ BAD_CALLS: list[tuple[str, Callable[[Any], Any]]] = [
 def test_an_argument_that_cannot_be_used_is_named_before_anything_is_asked(
     watched: MongoStorageBackend, commands: Listener, name: str, call: Callable[[Any], Any]
 ) -> None:
-    with pytest.raises(ConfigurationError, match=name):
+    with pytest.raises(InvalidArgumentError, match=name):
         call(watched)
     assert commands.take() == []
 
@@ -605,7 +605,7 @@ def test_an_update_counts_what_was_filled_into_a_default(backend: MongoStorageBa
 def test_arguments_of_another_type_are_refused(
     backend: MongoStorageBackend, call: Callable[[MongoStorageBackend], Any]
 ) -> None:
-    with pytest.raises(ConfigurationError):
+    with pytest.raises(InvalidArgumentError):
         call(backend)
 
 

@@ -18,8 +18,8 @@ from pymongo.errors import ConnectionFailure
 from crewai_mongodb_memory import (
     ASSISTANT,
     USER,
-    ConfigurationError,
     ConversationMemory,
+    InvalidArgumentError,
     InvalidRecordError,
     MongoStorageBackend,
     Turn,
@@ -114,9 +114,9 @@ def test_what_cannot_be_a_turn_is_refused_and_nothing_is_written(chat: Conversat
         with pytest.raises(InvalidRecordError, match="content"):
             chat.add_exchange("fine", content)  # type: ignore[arg-type]
     for role in ("", None, {"$gt": ""}):
-        with pytest.raises(ConfigurationError, match="role"):
+        with pytest.raises(InvalidArgumentError, match="role"):
             chat.add_turn(role, "text")  # type: ignore[arg-type]
-    with pytest.raises(ConfigurationError, match="message_id"):
+    with pytest.raises(InvalidArgumentError, match="message_id"):
         chat.add_turn(USER, "text", message_id="")
     assert chat.count() == 0
 
@@ -137,7 +137,7 @@ def test_what_cannot_be_a_turn_is_refused_and_nothing_is_written(chat: Conversat
     ids=repr,
 )
 def test_arguments_that_cannot_be_used_are_refused(backend: MongoStorageBackend, arguments: dict[str, Any]) -> None:
-    with pytest.raises(ConfigurationError, match=re.escape(next(iter(arguments)).replace("session_id", "session"))):
+    with pytest.raises(InvalidArgumentError, match=re.escape(next(iter(arguments)).replace("session_id", "session"))):
         ConversationMemory(backend, **arguments)
 
 
@@ -390,9 +390,9 @@ def test_a_retention_that_comes_later_is_carried_out_as_well(backend: MongoStora
 @pytest.mark.parametrize("bad", ["5", 2.5, True])
 def test_a_limit_that_is_no_number_is_refused(chat: ConversationMemory, bad: Any) -> None:
     for call in (chat.recent_turns, chat.history_text, lambda limit: chat.sessions(limit=limit)):
-        with pytest.raises(ConfigurationError, match="limit has to be a whole number"):
+        with pytest.raises(InvalidArgumentError, match="limit has to be a whole number"):
             call(bad)
-    with pytest.raises(ConfigurationError, match="prefix has to be text"):
+    with pytest.raises(InvalidArgumentError, match="prefix has to be text"):
         chat.sessions(5)  # type: ignore[arg-type]
     chat.add_turn(USER, "x")
     assert len(chat.recent_turns(10**20)) == len(chat.sessions(limit=10**20)) == 1
@@ -401,7 +401,7 @@ def test_a_limit_that_is_no_number_is_refused(chat: ConversationMemory, bad: Any
 def test_an_index_of_the_earlier_version_is_named_with_what_to_do(backend: MongoStorageBackend) -> None:
     collection = collection_of(backend, "conversations")
     collection.create_index([("session_id", 1), ("bucket_seq", 1)], name="session_bucket")
-    with pytest.raises(ConfigurationError, match=r"dropIndex\('session_bucket'\)"):
+    with pytest.raises(InvalidArgumentError, match=r"dropIndex\('session_bucket'\)"):
         ConversationMemory(backend).add_turn(USER, "x")
     collection.drop_index("session_bucket")
     assert ConversationMemory(backend).add_turn(USER, "x").turn == 1
@@ -410,7 +410,7 @@ def test_an_index_of_the_earlier_version_is_named_with_what_to_do(backend: Mongo
 def test_buckets_that_the_earlier_version_numbered_twice_are_told_of(backend: MongoStorageBackend) -> None:
     collection = collection_of(backend, "conversations")
     collection.insert_many([{"session_id": "default", "bucket_seq": 1, "turns": []} for _ in range(2)])
-    with pytest.raises(ConfigurationError, match="one number twice"):
+    with pytest.raises(InvalidArgumentError, match="one number twice"):
         ConversationMemory(backend).add_turn(USER, "x")
 
 
@@ -448,5 +448,5 @@ def test_a_repeated_message_comes_back_as_it_was_stored(chat: ConversationMemory
 
 @pytest.mark.parametrize("name", ["memories", "$x", "", "a..b"])
 def test_a_collection_that_cannot_hold_transcripts_is_refused(backend: MongoStorageBackend, name: str) -> None:
-    with pytest.raises(ConfigurationError, match="collection_name"):
+    with pytest.raises(InvalidArgumentError, match="collection_name"):
         ConversationMemory(backend, collection_name=name)

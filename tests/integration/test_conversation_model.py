@@ -16,8 +16,8 @@ from pymongo.errors import OperationFailure
 
 from crewai_mongodb_memory import (
     USER,
-    ConfigurationError,
     ConversationMemory,
+    InvalidArgumentError,
     InvalidRecordError,
     MongoStorageBackend,
     Turn,
@@ -281,7 +281,7 @@ def test_an_exchange_has_message_ids_and_is_repeated_safely(backend: MongoStorag
     assert chat.add_exchange("question", "answer", message_ids=("q1", "a1")) == first
     assert chat.count() == 2
     for bad in (("q2", "q2"), ("q2",), "q2", ("q1", "a2")):
-        with pytest.raises(ConfigurationError, match="message"):
+        with pytest.raises(InvalidArgumentError, match="message"):
             chat.add_exchange("question", "answer", message_ids=bad)  # type: ignore[arg-type]
     assert chat.count() == 2
 
@@ -295,7 +295,7 @@ def test_two_turns_that_are_too_large_together_are_refused(backend: MongoStorage
 
 def test_message_ids_count_for_the_size_of_a_bucket(backend: MongoStorageBackend) -> None:
     chat = ConversationMemory(backend)
-    with pytest.raises(ConfigurationError, match="up to 1,000 characters, not 1,001"):
+    with pytest.raises(InvalidArgumentError, match="up to 1,000 characters, not 1,001"):
         chat.add_turn(USER, "x", message_id="i" * 1001)
     for number in range(60):
         chat.add_turn(USER, "x", message_id=f"{number:01000}")

@@ -24,7 +24,7 @@ from crewai import Agent, Crew, Flow, Memory, Task
 from crewai.memory.types import MemoryRecord
 from pymongo.errors import ConnectionFailure
 
-from crewai_mongodb_memory import ConfigurationError, MongoStorageBackend, mongo_storage_factory
+from crewai_mongodb_memory import InvalidArgumentError, MongoStorageBackend, mongo_storage_factory
 from tests.atlas_standin import AtlasStandin
 from tests.scripted import ScriptedLLM, embed_words
 from tests.stores import MakeBackend, at_once
@@ -182,9 +182,9 @@ def test_without_replacing_the_default_crewai_keeps_it() -> None:
 
 
 def test_a_factory_that_cannot_work_says_so_when_it_is_made() -> None:
-    with pytest.raises(ConfigurationError):
+    with pytest.raises(InvalidArgumentError):
         mongo_storage_factory("nonsense")
-    with pytest.raises(ConfigurationError):
+    with pytest.raises(InvalidArgumentError):
         mongo_storage_factory(UNREACHABLE, tenant="")
 
 

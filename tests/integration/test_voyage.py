@@ -18,7 +18,7 @@ from crewai.memory.types import embed_texts
 from pydantic import SecretStr
 from voyageai.client import Client
 
-from crewai_mongodb_memory import ConfigurationError, EmbedderError, OfflineEmbedder, VoyageEmbedder
+from crewai_mongodb_memory import EmbedderError, InvalidArgumentError, OfflineEmbedder, VoyageEmbedder
 from crewai_mongodb_memory.backend import MongoStorageBackend
 from crewai_mongodb_memory.embedders import voyage
 from tests.fake_voyage import KEY, FakeVoyage, Handler, Reply, vector_of
@@ -120,7 +120,7 @@ def test_a_call_that_is_too_large_all_the_same_is_halved(
 @pytest.mark.parametrize("code", [400, 413])
 def test_a_call_that_is_always_too_large_ends(api: FakeVoyage, embed: VoyageEmbedder, code: int) -> None:
     api.replies = [status(code, {"detail": "your batch is too large"})] * 100
-    with pytest.raises(ConfigurationError, match="your batch is too large"):
+    with pytest.raises(InvalidArgumentError, match="your batch is too large"):
         embed([f"text {number}" for number in range(128)])
     assert api.sizes == [128, 64, 32, 16, 8, 4, 2, 1]
 
@@ -144,7 +144,7 @@ def test_any_text_can_be_sent(api: FakeVoyage, embed: VoyageEmbedder, text: str)
 
 def test_a_single_text_in_place_of_a_list_is_refused(embed: VoyageEmbedder) -> None:
     for call in (embed, embed.embed_documents):
-        with pytest.raises(ConfigurationError, match="embed_query"):
+        with pytest.raises(InvalidArgumentError, match="embed_query"):
             call("a fox")
 
 
@@ -155,7 +155,7 @@ def test_older_models_are_not_asked_for_a_size(api: FakeVoyage) -> None:
 
 def test_a_vector_of_another_length_is_refused(api: FakeVoyage) -> None:
     embed = VoyageEmbedder(KEY, base_url=api.base_url, model="voyage-3-lite", dimensions=512)
-    with pytest.raises(ConfigurationError, match=r"voyage-3-lite gives 1024 dimensions, not 512.*dimensions=1024"):
+    with pytest.raises(InvalidArgumentError, match=r"voyage-3-lite gives 1024 dimensions, not 512.*dimensions=1024"):
         embed(["a fox"])
 
 
@@ -255,7 +255,7 @@ def test_what_will_not_pass_is_said_at_once(
     api: FakeVoyage, embed: VoyageEmbedder, pauses: list[float], code: int, advice: str, body: Any
 ) -> None:
     api.replies = [status(code, body)]
-    with pytest.raises(ConfigurationError, match="as ordered") as raised:
+    with pytest.raises(InvalidArgumentError, match="as ordered") as raised:
         embed(["a fox", "snow"])
     assert advice in str(raised.value)
     assert f"HTTP {code}" in str(raised.value)
@@ -273,7 +273,7 @@ def test_an_answer_of_somebody_else_is_refused(api: FakeVoyage, embed: VoyageEmb
 
 def test_an_error_stays_short(api: FakeVoyage, embed: VoyageEmbedder) -> None:
     api.replies = [status(403, "<html>" + "no entry " * 1000)]
-    with pytest.raises(ConfigurationError) as raised:
+    with pytest.raises(InvalidArgumentError) as raised:
         embed(["a fox"])
     assert len(str(raised.value)) < 600
 
@@ -294,13 +294,13 @@ def test_the_key_comes_from_the_argument_or_the_variable(api: FakeVoyage, monkey
 def test_without_a_key_none_is_built(monkeypatch: pytest.MonkeyPatch, value: str | None) -> None:
     if value is not None:
         monkeypatch.setenv("VOYAGE_API_KEY", value)
-    with pytest.raises(ConfigurationError, match="set VOYAGE_API_KEY, or pass api_key"):
+    with pytest.raises(InvalidArgumentError, match="set VOYAGE_API_KEY, or pass api_key"):
         VoyageEmbedder()
 
 
 @pytest.mark.parametrize("key", ["pa-secret two", "pa-secret\nX: y", "pa-sécret"])
 def test_a_key_that_no_header_holds_is_refused_without_being_shown(key: str) -> None:
-    with pytest.raises(ConfigurationError, match="api_key") as raised:
+    with pytest.raises(InvalidArgumentError, match="api_key") as raised:
         VoyageEmbedder(key)
     assert "cret" not in str(raised.value)
 
@@ -321,7 +321,7 @@ def test_the_key_says_where_the_api_is_unless_told(key: str, base_url: str | Non
 def test_nothing_shows_the_key(api: FakeVoyage, monkeypatch: pytest.MonkeyPatch, order: str) -> None:
     monkeypatch.setenv("VOYAGE_API_KEY", "pa-wrong-secret")
     wrong = VoyageEmbedder("pa-wrong-secret" if order == "argument" else None, base_url=api.base_url)
-    with pytest.raises(ConfigurationError, match="does not accept the key") as raised:
+    with pytest.raises(InvalidArgumentError, match="does not accept the key") as raised:
         wrong(["a fox"])  # the stand-in repeats the key in its answer
     shown = [repr(wrong), str(wrong), str(vars(wrong)), repr(raised.value), *traceback.format_exception(raised.value)]
     assert "***" in repr(raised.value)
@@ -371,7 +371,7 @@ def test_a_pickle_holds_a_key_that_was_given_and_none_from_the_variable(monkeypa
     monkeypatch.setenv("VOYAGE_API_KEY", "al-of-the-other-process")
     assert base_of(pickle.loads(pickled)) == "https://ai.mongodb.com/v1"
     monkeypatch.delenv("VOYAGE_API_KEY")
-    with pytest.raises(ConfigurationError, match="VOYAGE_API_KEY"):
+    with pytest.raises(InvalidArgumentError, match="VOYAGE_API_KEY"):
         pickle.loads(pickled)
 
 
@@ -390,7 +390,7 @@ def test_a_pickle_holds_a_key_that_was_given_and_none_from_the_variable(monkeypa
     ],
 )
 def test_arguments_that_cannot_be_used_are_refused(argument: str, value: Any) -> None:
-    with pytest.raises(ConfigurationError, match=argument):
+    with pytest.raises(InvalidArgumentError, match=argument):
         VoyageEmbedder(KEY, **{argument: value})
 
 
@@ -398,7 +398,7 @@ def test_a_missing_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(sys.modules, "voyageai.client", None)
     embed = VoyageEmbedder(KEY)
     assert embed([]) == []
-    with pytest.raises(ConfigurationError, match=r"pip install 'crewai-mongodb-memory\[voyage\]'") as raised:
+    with pytest.raises(InvalidArgumentError, match=r"pip install 'crewai-mongodb-memory\[voyage\]'") as raised:
         embed(["a fox"])
     assert "voyageai" in str(raised.value)
 

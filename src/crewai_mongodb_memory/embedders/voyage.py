@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from pydantic import SecretStr
 
-from crewai_mongodb_memory.errors import ConfigurationError, EmbedderError, MongoMemoryError
+from crewai_mongodb_memory.errors import EmbedderError, InvalidArgumentError, MongoMemoryError
 from crewai_mongodb_memory.lifecycle.copies import SharedByCopies
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class VoyageEmbedder(SharedByCopies):
         base_url: where the API is; None takes the one that the key belongs to.
 
     Raises:
-        ConfigurationError: here, when there is no key or an argument cannot be used; at a call, when the extra is
+        InvalidArgumentError: here, when there is no key or an argument cannot be used; at a call, when the extra is
             not installed, when Voyage AI rejects the key or the request, or when the model gives vectors of another
             length.
         EmbedderError: at a call, when no attempt brought an answer, or one that cannot be used.
@@ -98,11 +98,11 @@ class VoyageEmbedder(SharedByCopies):
         base_url: str | None = None,
     ) -> None:
         if not (dimensions >= 1 and attempts >= 1 and timeout > 0):
-            raise ConfigurationError("dimensions and attempts are at least 1, and timeout is more than 0 seconds")
+            raise InvalidArgumentError("dimensions and attempts are at least 1, and timeout is more than 0 seconds")
         if input_type not in (None, *get_args(InputType)):
-            raise ConfigurationError(f"input_type is 'query', 'document' or None, not {input_type!r}")
+            raise InvalidArgumentError(f"input_type is 'query', 'document' or None, not {input_type!r}")
         if base_url is not None and not base_url.startswith(("https://", "http://")):
-            raise ConfigurationError("base_url starts with https:// or http://")
+            raise InvalidArgumentError("base_url starts with https:// or http://")
         given = SecretStr(api_key) if isinstance(api_key, str) else api_key
         self.model: Final = model
         self.dimensions: Final = dimensions
@@ -144,7 +144,7 @@ class VoyageEmbedder(SharedByCopies):
 
     def _embed(self, texts: Sequence[str], input_type: InputType | None) -> list[list[float]]:
         if isinstance(texts, str):
-            raise ConfigurationError("an embedder takes a list of texts; embed_query(text) takes a single one")
+            raise InvalidArgumentError("an embedder takes a list of texts; embed_query(text) takes a single one")
         sent = [text for text in texts if text.strip()]  # the API rejects a whole list for one empty text
         batches = _batches(sent, _TOKENS_A_CALL.get(self.model, _TOKENS_A_CALL_OF_OTHERS))
         vectors = iter([vector for batch in batches for vector in self._embed_batch(batch, input_type)])
@@ -166,7 +166,7 @@ class VoyageEmbedder(SharedByCopies):
             from voyageai.client import Client
             from voyageai.error import VoyageError
         except ImportError as missing:
-            raise ConfigurationError(
+            raise InvalidArgumentError(
                 f"VoyageEmbedder needs its extra ({missing}): pip install 'crewai-mongodb-memory[voyage]'"
             ) from missing
         # The client's own retries leave out HTTP 500 and broken connections, so it is told to try once.
@@ -201,7 +201,7 @@ class VoyageEmbedder(SharedByCopies):
             raise EmbedderError(f"Voyage AI gave {len(vectors)} vectors for {texts} texts")
         for vector in vectors:
             if len(vector) != self.dimensions:
-                raise ConfigurationError(
+                raise InvalidArgumentError(
                     f"{self.model} gives {len(vector)} dimensions, not {self.dimensions}: use another model, or "
                     f"VoyageEmbedder(dimensions={len(vector)}) with a store of as many"
                 )
@@ -214,11 +214,11 @@ class VoyageEmbedder(SharedByCopies):
             advice = _ADVICE_ON_RATES if status == _TOO_MANY_REQUESTS else ""
             return EmbedderError(f"Voyage AI gave no embeddings ({found}; attempts: {self._attempts}){advice}")
         if status in (401, 403):
-            return ConfigurationError(
+            return InvalidArgumentError(
                 f"Voyage AI does not accept the key ({found}): check api_key or ${_KEY_VARIABLE}, and that the key "
                 f"may use {self.model}"
             )
-        return ConfigurationError(
+        return InvalidArgumentError(
             f"Voyage AI rejected the request ({found}): check model={self.model!r}, dimensions={self.dimensions} "
             f"and base_url"
         )
@@ -231,12 +231,12 @@ def _checked_key(given: SecretStr | None) -> SecretStr:
     """The key; here and not at the first text, since CrewAI embeds in the background and keeps errors to itself."""
     key = ((given.get_secret_value() if given else "") or os.environ.get(_KEY_VARIABLE, "")).strip()
     if not key:
-        raise ConfigurationError(
+        raise InvalidArgumentError(
             f"VoyageEmbedder needs a key: set {_KEY_VARIABLE}, or pass api_key; OfflineEmbedder() needs none"
         )
     if not (key.isascii() and key.isprintable()) or " " in key:
         # A header cannot hold it, and the error of the HTTP library would show it.
-        raise ConfigurationError(f"the key in api_key or ${_KEY_VARIABLE} has characters that no key has")
+        raise InvalidArgumentError(f"the key in api_key or ${_KEY_VARIABLE} has characters that no key has")
     return SecretStr(key)
 
 

@@ -12,7 +12,7 @@ import weakref
 from pathlib import Path
 from typing import IO
 
-from crewai_mongodb_memory.errors import ConfigurationError, LocalServerError
+from crewai_mongodb_memory.errors import InvalidArgumentError, LocalServerError
 from crewai_mongodb_memory.local.engine import (
     DATA_VERSION,
     ENGINE,
@@ -41,16 +41,16 @@ def local_folder(spec: str) -> Path:
     ``"local"`` alone is ``$CREWAI_STORAGE_DIR/mongodb``, or ``.crewai/mongodb`` below the working directory.
 
     Raises:
-        ConfigurationError: the specification names no folder.
+        InvalidArgumentError: the specification names no folder.
     """
     scheme, colon, name = spec.partition(":")
     if scheme != "local" or (colon and not name.strip()):
-        raise ConfigurationError(f"{spec!r} names no folder: write 'local', or 'local:./folder'")
+        raise InvalidArgumentError(f"{spec!r} names no folder: write 'local', or 'local:./folder'")
     folder = Path(name) if name else Path(os.environ.get("CREWAI_STORAGE_DIR") or ".crewai", "mongodb")
     try:
         return folder.expanduser().absolute()
     except (OSError, RuntimeError) as error:
-        raise ConfigurationError(f"{spec!r} cannot be made an absolute folder: {error}") from error
+        raise InvalidArgumentError(f"{spec!r} cannot be made an absolute folder: {error}") from error
 
 
 class LocalServer:

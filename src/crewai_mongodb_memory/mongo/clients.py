@@ -23,7 +23,7 @@ from pymongo.driver_info import DriverInfo
 from pymongo.errors import ConnectionFailure
 from pymongo.read_preferences import ReadPreference
 
-from crewai_mongodb_memory.errors import ConfigurationError
+from crewai_mongodb_memory.errors import InvalidArgumentError
 from crewai_mongodb_memory.lifecycle.locks import ForkSafeLock
 from crewai_mongodb_memory.local.server import LocalServer, local_folder
 from crewai_mongodb_memory.mongo.connection_string import check_acknowledged, is_local
@@ -49,7 +49,9 @@ class Connection:
     def __init__(self, connection_string: str, database_name: str, options: Mapping[str, Any]) -> None:
         fixed = FIXED_OPTIONS & {name.lower() for name in options}
         if fixed:
-            raise ConfigurationError(f"{', '.join(sorted(fixed))} cannot be set: they name this library to the server")
+            raise InvalidArgumentError(
+                f"{', '.join(sorted(fixed))} cannot be set: they name this library to the server"
+            )
         check_acknowledged(options)
         self._connection_string = connection_string
         self._database_name = database_name

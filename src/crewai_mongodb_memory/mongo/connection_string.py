@@ -10,7 +10,7 @@ from typing import Any
 from pymongo.errors import PyMongoError
 from pymongo.uri_parser import parse_uri
 
-from crewai_mongodb_memory.errors import ConfigurationError
+from crewai_mongodb_memory.errors import InvalidArgumentError
 from crewai_mongodb_memory.local.server import local_folder
 
 __all__ = ["check_acknowledged", "checked_connection_string", "is_local", "public_name"]
@@ -26,26 +26,26 @@ def checked_connection_string(connection_string: str | None) -> str:
     A folder of the embedded server is made absolute, so that it stays what it is when the working directory changes.
 
     Raises:
-        ConfigurationError: none is given, or it is malformed; the text repeats nothing of it.
+        InvalidArgumentError: none is given, or it is malformed; the text repeats nothing of it.
     """
     if connection_string is None:
         connection_string = os.environ.get("MONGODB_URI") or os.environ.get("ATLAS_URI")
     choices = "'mongodb+srv://…' (Atlas), 'mongodb://…' (any server), or 'local' (an embedded one)"
     if not connection_string:
-        raise ConfigurationError(f"no connection string: pass {choices}, or set MONGODB_URI")
+        raise InvalidArgumentError(f"no connection string: pass {choices}, or set MONGODB_URI")
     if not isinstance(connection_string, str):
-        raise ConfigurationError(f"a connection string has to be text, not a {type(connection_string).__name__}")
+        raise InvalidArgumentError(f"a connection string has to be text, not a {type(connection_string).__name__}")
     if "\x00" in connection_string:
-        raise ConfigurationError("the connection string holds the character NUL; remove it")
+        raise InvalidArgumentError("the connection string holds the character NUL; remove it")
     if is_local(connection_string):
         return f"local:{local_folder(connection_string)}"
     if not connection_string.startswith(SCHEMES):
-        raise ConfigurationError(f"the connection string has none of the known forms: {choices}")
+        raise InvalidArgumentError(f"the connection string has none of the known forms: {choices}")
     without_dns = ONLY_WITH_DNS.sub("", connection_string.replace("mongodb+srv://", "mongodb://", 1))
     try:
         options = parse_uri(without_dns, warn=False)["options"]
     except (PyMongoError, ValueError):
-        raise ConfigurationError(
+        raise InvalidArgumentError(
             "the connection string is malformed. The usual reason is a user name or a password with a special "
             "character: write it with urllib.parse.quote_plus"
         ) from None
@@ -54,10 +54,10 @@ def checked_connection_string(connection_string: str | None) -> str:
 
 
 def check_acknowledged(options: Mapping[str, Any]) -> None:
-    """Raise :class:`ConfigurationError` if options of a client say that no write is to be acknowledged."""
+    """Raise :class:`InvalidArgumentError` if options of a client say that no write is to be acknowledged."""
     for name, value in options.items():
         if name.lower() == "w" and ZERO.fullmatch(str(value)):
-            raise ConfigurationError(f"w={value}: a memory that no server acknowledges may be lost")
+            raise InvalidArgumentError(f"w={value}: a memory that no server acknowledges may be lost")
 
 
 def is_local(connection_string: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from pymongo import UpdateOne
 from pymongo.errors import CollectionInvalid, OperationFailure
 
-from crewai_mongodb_memory.errors import ConfigurationError, VectorIndexFailedError, VectorIndexNotReadyError
+from crewai_mongodb_memory.errors import InvalidArgumentError, VectorIndexFailedError, VectorIndexNotReadyError
 from crewai_mongodb_memory.operations.commands import BulkWrite, CreateCollection, Document, Find, Operation, Pause
 from crewai_mongodb_memory.operations.index_state import is_starting, learn_index, message_of
 from crewai_mongodb_memory.operations.setup import (
@@ -63,7 +63,7 @@ class IndexReport:
 def ensure_indexes(store: Store, wait: bool, timeout: float, on_progress: Progress | None) -> Operation[IndexReport]:
     """Create or mend the collection, its indexes and the fields that they are on; see the backend's method."""
     if not (on_progress is None or callable(on_progress)):
-        raise ConfigurationError(f"on_progress has to be a function of a text, not {on_progress!r}")
+        raise InvalidArgumentError(f"on_progress has to be a function of a text, not {on_progress!r}")
     progress = on_progress or _silent
     deadline = store.clock() + checks.seconds("timeout", timeout)
     yield from _ensure_collection(store)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crewai_mongodb_memory.errors import ConfigurationError, ExactSearchTooLargeError
+from crewai_mongodb_memory.errors import ExactSearchTooLargeError, InvalidArgumentError
 from crewai_mongodb_memory.operations.commands import Document, Find, Operation
 from crewai_mongodb_memory.operations.read import WITHOUT_EMBEDDING, readable_records
 from crewai_mongodb_memory.operations.setup import check_dimensions
@@ -124,4 +124,4 @@ def _checked_query(query_embedding: Any) -> NDArray[np.float64]:
     try:
         return vectors.check(query_embedding)
     except ValueError as error:
-        raise ConfigurationError(f"the query embedding {error}") from error
+        raise InvalidArgumentError(f"the query embedding {error}") from error

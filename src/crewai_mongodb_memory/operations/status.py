@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from crewai_mongodb_memory.errors import ConfigurationError, VectorIndexNotReadyError
+from crewai_mongodb_memory.errors import InvalidArgumentError, VectorIndexNotReadyError
 from crewai_mongodb_memory.operations.commands import BuildInfo, Document, Find, Operation, Pause, VectorSearch
 from crewai_mongodb_memory.operations.index_state import learn_index
 from crewai_mongodb_memory.operations.setup import stored_dimensions
@@ -80,7 +80,7 @@ def wait_until_searchable(store: Store, record_ids: Sequence[str], timeout: floa
     """Wait until the vector index has these records as they are; where searches are exact, it is so at once.
 
     Raises:
-        ConfigurationError: a record does not exist, or has no embedding that a search could find.
+        InvalidArgumentError: a record does not exist, or has no embedding that a search could find.
         VectorIndexNotReadyError: the index does not have all of them in time.
     """
     deadline = store.clock() + checks.seconds("timeout", timeout)
@@ -117,7 +117,9 @@ def _searched_fields(store: Store, record_ids: Sequence[str]) -> Operation[dict[
     for record_id in ids:
         vector = vectors.decode(found.get(record_id, {}).get("embedding"))
         if vector is None or vectors.is_zero(vector):
-            raise ConfigurationError(f"no search can find record {record_id!r}: it does not exist, or has no embedding")
+            raise InvalidArgumentError(
+                f"no search can find record {record_id!r}: it does not exist, or has no embedding"
+            )
         found[record_id]["embedding"] = vector.tolist()
     return {record_id: found[record_id] for record_id in ids}
 

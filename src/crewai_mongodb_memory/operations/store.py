@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import get_args
 
-from crewai_mongodb_memory.errors import ConfigurationError, MongoMemoryError, explain
+from crewai_mongodb_memory.errors import InvalidArgumentError, MongoMemoryError, explain
 from crewai_mongodb_memory.operations.recent_writes import RecentWrites
 from crewai_mongodb_memory.pure import checks
 from crewai_mongodb_memory.pure.search_route import SearchMode
@@ -53,15 +53,15 @@ class Settings:
             ("collection_name", self.collection, COLLECTION_NAME),
         ):
             if not (isinstance(value, str) and form.fullmatch(value)):
-                raise ConfigurationError(f"{name} {value!r} is not a name that MongoDB takes")
+                raise InvalidArgumentError(f"{name} {value!r} is not a name that MongoDB takes")
         if self.tenant is not None and not (isinstance(self.tenant, str) and self.tenant.strip()):
-            raise ConfigurationError(f"tenant has to be text that is not blank, or None for all; not {self.tenant!r}")
+            raise InvalidArgumentError(f"tenant has to be text that is not blank, or None for all; not {self.tenant!r}")
         if not (self.tenant or "").isprintable():
-            raise ConfigurationError(f"tenant {self.tenant!r} holds characters that cannot be printed")
+            raise InvalidArgumentError(f"tenant {self.tenant!r} holds characters that cannot be printed")
         if self.vector_format not in get_args(VectorFormat):
-            raise ConfigurationError(f"vector_format has to be 'double' or 'float32', not {self.vector_format!r}")
+            raise InvalidArgumentError(f"vector_format has to be 'double' or 'float32', not {self.vector_format!r}")
         if self.search_mode not in get_args(SearchMode):
-            raise ConfigurationError(f"search_mode has to be 'auto', 'atlas' or 'exact', not {self.search_mode!r}")
+            raise InvalidArgumentError(f"search_mode has to be 'auto', 'atlas' or 'exact', not {self.search_mode!r}")
         checks.text("vector_search_index", self.vector_search_index)
         checks.seconds("read_your_writes", self.read_your_writes)
         for name, most in (("dimensions", 8192), ("num_candidates", 10_000), ("exact_limit", checks.MOST - 1)):

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from pymongo.errors import DuplicateKeyError
 
-from crewai_mongodb_memory.errors import ConfigurationError
+from crewai_mongodb_memory.errors import InvalidArgumentError
 from crewai_mongodb_memory.operations.commands import (
     DeleteMany,
     Document,
@@ -143,7 +143,7 @@ def _stored(store: Store, thread: Thread, entries: Sequence[Entry]) -> Operation
     if len(missing) == len(ids):
         return None  # it was cleared meanwhile
     if missing or len(ids) < len(entries):
-        raise ConfigurationError(
+        raise InvalidArgumentError(
             f"session {thread.session_id!r} has some of these messages but not {missing}: append with the same "
             f"message ids together as before"
         )

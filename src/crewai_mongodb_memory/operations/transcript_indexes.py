@@ -5,7 +5,7 @@ from __future__ import annotations
 from pymongo import IndexModel
 from pymongo.errors import DuplicateKeyError
 
-from crewai_mongodb_memory.errors import ConfigurationError
+from crewai_mongodb_memory.errors import InvalidArgumentError
 from crewai_mongodb_memory.operations.commands import CreateIndexes, ListIndexes, Operation
 from crewai_mongodb_memory.operations.store import Store
 from crewai_mongodb_memory.pure import buckets
@@ -18,7 +18,7 @@ def set_up_once(store: Store, thread: Thread) -> Operation[None]:
     """Create the unique indexes, without which two writers could give one number twice, and the one to expire by.
 
     Raises:
-        ConfigurationError: an index or a document of an earlier version is in the way.
+        InvalidArgumentError: an index or a document of an earlier version is in the way.
     """
     if thread.collection in store.conversations_set_up:
         return
@@ -26,7 +26,7 @@ def set_up_once(store: Store, thread: Thread) -> Operation[None]:
     name, keys = buckets.SESSION_INDEX
     earlier = existing.get(name)
     if earlier is not None and not (earlier.get("unique") and tuple(earlier["key"].items()) == keys):
-        raise ConfigurationError(
+        raise InvalidArgumentError(
             f"{thread.collection!r} has an index {name!r} of an earlier version, which does not keep two writers "
             f"apart; drop it: db.getCollection({thread.collection!r}).dropIndex({name!r})"
         )
@@ -35,7 +35,7 @@ def set_up_once(store: Store, thread: Thread) -> Operation[None]:
         if models:
             yield CreateIndexes(thread.collection, models)
     except DuplicateKeyError as error:
-        raise ConfigurationError(
+        raise InvalidArgumentError(
             f"{thread.collection!r} holds buckets of an earlier version with one number twice; keep this conversation "
             f"in another collection_name, or remove one of each: {error}"
         ) from error

@@ -12,7 +12,7 @@ from crewai.memory.types import MemoryRecord
 from pymongo import UpdateOne
 from pymongo.errors import BulkWriteError
 
-from crewai_mongodb_memory.errors import ConfigurationError, DimensionMismatchError, InvalidRecordError
+from crewai_mongodb_memory.errors import DimensionMismatchError, InvalidArgumentError, InvalidRecordError
 from crewai_mongodb_memory.operations.commands import (
     BulkWrite,
     Command,
@@ -56,7 +56,7 @@ def save(store: Store, records: Sequence[MemoryRecord]) -> Operation[None]:
         DimensionMismatchError: an embedding does not fit the store, or two of this save differ.
     """
     if not isinstance(records, Iterable):
-        raise ConfigurationError(f"records has to be a list of MemoryRecords, not {checks.shown(records)}")
+        raise InvalidArgumentError(f"records has to be a list of MemoryRecords, not {checks.shown(records)}")
     records = [_checked_record(record) for record in records]
     if not records:
         return
@@ -164,7 +164,7 @@ def _slices(ids: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 def _checked_record(record: MemoryRecord) -> MemoryRecord:
     if not isinstance(record, MemoryRecord):
-        raise ConfigurationError(f"a record has to be a MemoryRecord, not {type(record).__name__}")
+        raise InvalidArgumentError(f"a record has to be a MemoryRecord, not {type(record).__name__}")
     return record
 
 

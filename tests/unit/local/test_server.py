@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from crewai_mongodb_memory.errors import ConfigurationError, LocalServerError
+from crewai_mongodb_memory.errors import InvalidArgumentError, LocalServerError
 from crewai_mongodb_memory.local.engine import Account
 from crewai_mongodb_memory.local.server import LocalServer, local_folder
 
@@ -46,7 +46,7 @@ def test_the_default_follows_crewais_storage_directory(tmp_path: Path, monkeypat
 
 @pytest.mark.parametrize("spec", ["local:", "local: ", "locals", "mongodb://host", ""])
 def test_what_names_no_folder_is_refused(spec: str) -> None:
-    with pytest.raises(ConfigurationError, match="names no folder"):
+    with pytest.raises(InvalidArgumentError, match="names no folder"):
         local_folder(spec)
 
 
@@ -56,7 +56,7 @@ def test_a_relative_folder_needs_a_working_directory(tmp_path: Path, monkeypatch
     monkeypatch.chdir(gone)
     gone.rmdir()
     assert local_folder("local:/var/x") == Path("/var/x")
-    with pytest.raises(ConfigurationError, match="absolute"):
+    with pytest.raises(InvalidArgumentError, match="absolute"):
         local_folder("local")
 
 

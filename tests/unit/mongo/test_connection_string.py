@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from crewai_mongodb_memory import ConfigurationError, MongoStorageBackend
+from crewai_mongodb_memory import InvalidArgumentError, MongoStorageBackend
 from crewai_mongodb_memory.mongo.connection_string import checked_connection_string, public_name
 
 SECRET = "p%40ss"
@@ -59,13 +59,13 @@ def test_a_folder_stays_what_it_is_when_the_working_directory_changes(
 
 @pytest.mark.parametrize("options", [{"w": 0}, {"W": 0}, {"w": "0"}])
 def test_writes_that_nobody_acknowledges_are_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(ConfigurationError, match="no server acknowledges"):
+    with pytest.raises(InvalidArgumentError, match="no server acknowledges"):
         MongoStorageBackend("mongodb://host", **options)
 
 
 @pytest.mark.parametrize("connection_string", UNUSABLE)
 def test_others_are_refused_without_a_word_of_them(connection_string: str) -> None:
-    with pytest.raises(ConfigurationError) as raised:
+    with pytest.raises(InvalidArgumentError) as raised:
         MongoStorageBackend(connection_string)
     assert "40ss" not in str(raised.value)
     assert raised.value.__cause__ is None
@@ -73,14 +73,14 @@ def test_others_are_refused_without_a_word_of_them(connection_string: str) -> No
 
 @pytest.mark.parametrize("connection_string", [7, b"mongodb://localhost", object()])
 def test_a_connection_string_is_text(connection_string: object) -> None:
-    with pytest.raises(ConfigurationError, match="has to be text"):
+    with pytest.raises(InvalidArgumentError, match="has to be text"):
         MongoStorageBackend(connection_string)  # type: ignore[arg-type]
 
 
 def test_the_environment_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MONGODB_URI", raising=False)
     monkeypatch.delenv("ATLAS_URI", raising=False)
-    with pytest.raises(ConfigurationError, match="MONGODB_URI"):
+    with pytest.raises(InvalidArgumentError, match="MONGODB_URI"):
         MongoStorageBackend()
     monkeypatch.setenv("ATLAS_URI", "mongodb://atlas")
     assert "atlas" in repr(MongoStorageBackend())
@@ -104,7 +104,7 @@ def test_only_hosts_are_shown(connection_string: str, shown: str) -> None:
 
 @pytest.mark.parametrize("option", ["appname", "appName", "driver"])
 def test_our_name_to_the_server_is_fixed(option: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"appname|driver"):
+    with pytest.raises(InvalidArgumentError, match=r"appname|driver"):
         MongoStorageBackend("mongodb://localhost", **{option: "mine"})  # type: ignore[arg-type]
 
 
@@ -130,5 +130,5 @@ def test_our_name_to_the_server_is_fixed(option: str) -> None:
 )
 def test_settings_that_cannot_be_used_are_refused_by_name(arguments: dict[str, object]) -> None:
     (name,) = arguments
-    with pytest.raises(ConfigurationError, match=name):
+    with pytest.raises(InvalidArgumentError, match=name):
         MongoStorageBackend("mongodb://localhost", **arguments)  # type: ignore[arg-type]

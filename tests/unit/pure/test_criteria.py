@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from crewai_mongodb_memory.errors import ConfigurationError
+from crewai_mongodb_memory.errors import InvalidArgumentError
 from crewai_mongodb_memory.pure.criteria import (
     Criteria,
     checked_id,
@@ -74,7 +74,7 @@ def test_a_delete_by_something_empty_matches_nothing(given: dict[str, Any], besi
 
 @pytest.mark.parametrize("scope", [None, ""])
 def test_a_delete_without_a_criterion_is_refused(scope: str | None) -> None:
-    with pytest.raises(ConfigurationError, match="reset"):
+    with pytest.raises(InvalidArgumentError, match="reset"):
         delete_criteria(scope_prefix=scope)
 
 
@@ -94,33 +94,33 @@ OPERATORS: list[Any] = [
 
 @pytest.mark.parametrize("metadata_filter", OPERATORS, ids=repr)
 def test_a_metadata_filter_takes_values_only(metadata_filter: Any) -> None:
-    with pytest.raises(ConfigurationError, match="metadata"):
+    with pytest.raises(InvalidArgumentError, match="metadata"):
         search_criteria(None, None, metadata_filter)
-    with pytest.raises(ConfigurationError, match="metadata"):
+    with pytest.raises(InvalidArgumentError, match="metadata"):
         delete_criteria(metadata_filter=metadata_filter)
 
 
 @pytest.mark.parametrize("value", [{"$gt": ""}, 7, ["/a"], "\ud83d"], ids=repr)
 def test_a_scope_is_text(value: Any) -> None:
-    with pytest.raises(ConfigurationError, match="scope"):
+    with pytest.raises(InvalidArgumentError, match="scope"):
         scope_criteria(value)
 
 
 @pytest.mark.parametrize("value", [{"$ne": None}, 7, None, b"x", "\ud83d"], ids=repr)
 def test_a_record_id_is_text(value: Any) -> None:
-    with pytest.raises(ConfigurationError, match="record id"):
+    with pytest.raises(InvalidArgumentError, match="record id"):
         checked_id(value)
 
 
 @pytest.mark.parametrize("name", ["categories", "record_ids"])
 @pytest.mark.parametrize("value", ["text", b"text", {"$in": []}, [{"$gt": ""}], [7], [None]], ids=repr)
 def test_a_list_is_a_list_of_texts(name: str, value: Any) -> None:
-    with pytest.raises(ConfigurationError, match=name):
+    with pytest.raises(InvalidArgumentError, match=name):
         delete_criteria(**{name: value})
 
 
 def test_older_than_is_a_datetime() -> None:
-    with pytest.raises(ConfigurationError, match="older_than"):
+    with pytest.raises(InvalidArgumentError, match="older_than"):
         delete_criteria(older_than="2026-05-01")  # type: ignore[arg-type]
 
 
@@ -131,6 +131,6 @@ def test_a_literal_that_looks_like_an_operator_stays_a_literal() -> None:
 
 @pytest.mark.parametrize("scope", ["  ", "//", " / / ", "/ /"])
 def test_what_an_empty_variable_leaves_of_a_path_is_no_criterion(scope: str) -> None:
-    with pytest.raises(ConfigurationError, match="reset"):
+    with pytest.raises(InvalidArgumentError, match="reset"):
         delete_criteria(scope_prefix=scope)
     assert to_query(delete_criteria(scope_prefix=scope, record_ids=["1"]), None) == {"_id": "1"}

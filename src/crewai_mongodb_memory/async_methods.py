@@ -20,6 +20,7 @@ __all__ = ["AsyncMethods"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Self = TypeVar("Self", bound="AsyncMethods")
 
 
 class AsyncMethods(ABC):
@@ -29,6 +30,15 @@ class AsyncMethods(ABC):
     async def _arun(
         self, operation: Callable[Concatenate[Store, P], Operation[T]], *arguments: P.args, **options: P.kwargs
     ) -> T: ...
+
+    @abstractmethod
+    async def aclose(self) -> None: ...
+
+    async def __aenter__(self: Self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
 
     async def asave(self, records: list[MemoryRecord]) -> None:
         """Same as ``save``."""
@@ -101,7 +111,7 @@ class AsyncMethods(ABC):
         """Same as ``ensure_indexes``."""
         return await self._arun(ensure_indexes, wait, timeout, on_progress)
 
-    async def await_until_searchable(self, record_ids: Sequence[str], *, timeout: float = 60.0) -> None:
+    async def async_wait_until_searchable(self, record_ids: Sequence[str], *, timeout: float = 60.0) -> None:
         """Same as ``wait_until_searchable``."""
         await self._arun(wait_until_searchable, record_ids, timeout)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from crewai.memory.types import MemoryRecord, ScopeInfo
 
 from crewai_mongodb_memory.async_methods import AsyncMethods
 from crewai_mongodb_memory.lifecycle.copies import SharedByCopies
+from crewai_mongodb_memory.lifecycle.locks import ForkSafeLock, SharedByKey
 from crewai_mongodb_memory.mongo import driver
 from crewai_mongodb_memory.mongo.clients import Connection
 from crewai_mongodb_memory.mongo.connection_string import checked_connection_string, is_local, public_name
@@ -98,7 +98,8 @@ class MongoStorageBackend(AsyncMethods, SharedByCopies):
             auto_setup=auto_setup,
         )
         lag = 0.0 if settings.search_mode == "exact" else read_your_writes
-        recent = RecentWrites.shared((public_name(uri), database_name, collection_name), lag)
+        recent = _recent_writes.get((public_name(uri), database_name, collection_name))
+        recent.keep_for(lag)
         self._store = Store(settings, recent)
         self._connection = Connection(uri, database_name, client_options)
         self._name = public_name(uri)
@@ -270,18 +271,8 @@ class MongoStorageBackend(AsyncMethods, SharedByCopies):
     def __enter__(self) -> MongoStorageBackend:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
-
-    async def __aenter__(self) -> MongoStorageBackend:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     def _run(
         self, operation: Callable[Concatenate[Store, P], Operation[T]], *arguments: P.args, **options: P.kwargs
@@ -297,4 +288,5 @@ class MongoStorageBackend(AsyncMethods, SharedByCopies):
                 return await driver.arun(operation(self._store, *arguments, **options), collections)
 
 
+_recent_writes = SharedByKey(lambda: RecentWrites(lock=ForkSafeLock()))
 ARGUMENTS = frozenset(inspect.signature(MongoStorageBackend.__init__).parameters) - {"self", "client_options"}

@@ -27,7 +27,7 @@ def _outside_the_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: 
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The time that passes for the backends of ``make``, and in the pauses of all operations."""
     clock = Clock()
-    monkeypatch.setattr("crewai_mongodb_memory.driver.time", clock)
+    monkeypatch.setattr("crewai_mongodb_memory.mongo.driver.time", clock)
     return clock
 
 

@@ -32,7 +32,7 @@ def old_document(number: int, **fields: Any) -> dict[str, Any]:
 def test_old_documents_get_their_tokens_in_batches(
     atlas: AtlasStandin, make_atlas_backend: MakeBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("crewai_mongodb_memory.operations.bootstrap.BACKFILL_AT_A_TIME", 10)
+    monkeypatch.setattr("crewai_mongodb_memory.operations.ensure_indexes.BACKFILL_AT_A_TIME", 10)
     backend = make_atlas_backend()
     collection_of(backend).insert_many(old_document(number) for number in range(25))
     told: list[str] = []

@@ -138,6 +138,6 @@ def test_a_large_delete_by_id_does_not_compare_each_record_with_each_id() -> Non
     recent = RecentWrites(60)
     recent.wrote([document(f"r{number}") for number in range(MOST_RECORDS)], None, 0.0)
     ids = tuple(Counted(f"x{number}") for number in range(1000))
-    recent.removed(Criteria(record_ids=ids), None)
+    recent.removed(Criteria(None, record_ids=ids))
     assert len(recent._written) == MOST_RECORDS
     assert Counted.comparisons < 100_000

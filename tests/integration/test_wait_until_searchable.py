@@ -121,7 +121,7 @@ def test_the_asynchronous_twin_waits_too(make_atlas_backend: MakeBackend, atlas:
     async def wait() -> None:
         async with backend:
             await backend.asave([record("new", [0.0, 1.0])])
-            await backend.await_until_searchable(["new"], timeout=30)
+            await backend.async_wait_until_searchable(["new"], timeout=30)
 
     asyncio.run(wait())
     assert [hit.id for hit, _ in make_atlas_backend(read_your_writes=0).search([0.0, 1.0], limit=1)] == ["new"]

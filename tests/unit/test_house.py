@@ -18,11 +18,11 @@ GROUND = {"errors", "version"}
 # What a ring may import of ours beside itself; the root, which wires them, may import all.
 RINGS = {
     "pure": {"errors"},
-    "operations": {"pure", "lifecycle", "errors"},
+    "operations": {"pure", "errors"},
     "lifecycle": set(),
     "local": {"errors"},
-    "mongo": {"operations", "pure", "local", "lifecycle", *GROUND},
-    "embedders": {"lifecycle", "errors"},
+    "mongo": {"pure", "local", "lifecycle", *GROUND},
+    "embedders": {"pure", "lifecycle", "errors"},
 }
 ALLOWED_IN_PURE = {"bson", "numpy", "pydantic", "crewai.memory.types"}
 CLOCKS = {"now", "utcnow", "today", "time", "monotonic", "perf_counter"}

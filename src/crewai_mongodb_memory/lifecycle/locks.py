@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import ClassVar
-from weakref import WeakSet
+from collections.abc import Callable, Hashable
+from typing import ClassVar, Generic, TypeVar
+from weakref import WeakSet, WeakValueDictionary
 
-__all__ = ["ForkSafeLock"]
+__all__ = ["ForkSafeLock", "SharedByKey"]
+
+T = TypeVar("T")
 
 
 class ForkSafeLock:
@@ -32,6 +35,23 @@ class ForkSafeLock:
     def free_all(cls) -> None:
         for lock in list(cls._all):
             lock._lock = threading.Lock()
+
+
+class SharedByKey(Generic[T]):
+    """One object for each key in the whole process, for as long as somebody holds it."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._objects: WeakValueDictionary[Hashable, T] = WeakValueDictionary()
+        self._lock = ForkSafeLock()
+
+    def get(self, key: Hashable) -> T:
+        """Return the object of a key, made now if there is none."""
+        with self._lock:
+            found = self._objects.get(key)
+            if found is None:
+                found = self._objects[key] = self._make()
+            return found
 
 
 if hasattr(os, "register_at_fork"):

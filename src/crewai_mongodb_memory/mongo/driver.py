@@ -1,22 +1,51 @@
 """Runs an operation on a MongoDB database: one runner for ``MongoClient``, one for ``AsyncMongoClient``.
 
-Nothing else in this library calls the driver.
+An operation is a generator of commands (``operations/commands.py``); a runner knows of them only what stands here.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from inspect import isawaitable
-from typing import Any, TypeVar
-
-from crewai_mongodb_memory.operations.commands import Command, Document, Operation, Pause, Query
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 __all__ = ["arun", "run"]
 
 T = TypeVar("T")
 Collections = Callable[[str], Any]
+
+
+class Call(Protocol):
+    """A command that calls the driver on a collection."""
+
+    @property
+    def collection(self) -> str: ...
+
+    def on(self, collection: Any) -> Any: ...
+
+
+@runtime_checkable
+class Read(Call, Protocol):
+    """A call that is answered by a cursor; ``consume`` takes its documents in batches, if there is one."""
+
+    @property
+    def consume(self) -> Callable[[list[dict[str, Any]]], None] | None: ...
+
+    @property
+    def batch_size(self) -> int: ...
+
+
+@runtime_checkable
+class Wait(Protocol):
+    """A command that calls nobody and waits."""
+
+    @property
+    def seconds(self) -> float: ...
+
+
+Operation = Generator[Call | Wait, Any, T]
 
 
 def run(operation: Operation[T], collections: Collections) -> T:
@@ -57,13 +86,13 @@ async def arun(operation: Operation[T], collections: Collections) -> T:
         return answer
 
 
-def _perform(command: Command | Pause, collections: Collections) -> Any:
-    if isinstance(command, Pause):
+def _perform(command: Call | Wait, collections: Collections) -> Any:
+    if isinstance(command, Wait):
         return time.sleep(command.seconds)
     result = command.on(collections(command.collection))
-    if not isinstance(command, Query):
+    if not isinstance(command, Read):
         return result
-    batch: list[Document] = []
+    batch: list[dict[str, Any]] = []
     with result as cursor:
         for document in cursor:
             batch.append(document)
@@ -72,15 +101,15 @@ def _perform(command: Command | Pause, collections: Collections) -> Any:
     return batch
 
 
-async def _aperform(command: Command | Pause, collections: Collections) -> Any:
-    if isinstance(command, Pause):
+async def _aperform(command: Call | Wait, collections: Collections) -> Any:
+    if isinstance(command, Wait):
         return await asyncio.sleep(command.seconds)
     result = command.on(collections(command.collection))
     if isawaitable(result):
         result = await result
-    if not isinstance(command, Query):
+    if not isinstance(command, Read):
         return result
-    batch: list[Document] = []
+    batch: list[dict[str, Any]] = []
     async with result as cursor:
         async for document in cursor:
             batch.append(document)
@@ -89,7 +118,7 @@ async def _aperform(command: Command | Pause, collections: Collections) -> Any:
     return batch
 
 
-def _hand_over(command: Query, batch: list[Document], least: int) -> None:
+def _hand_over(command: Read, batch: list[dict[str, Any]], least: int) -> None:
     if command.consume and len(batch) >= least:
         command.consume(batch)
         batch.clear()

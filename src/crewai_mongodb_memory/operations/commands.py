@@ -1,7 +1,7 @@
 """Commands: the driver calls that operations are made of, as plain values.
 
 An operation is a generator: it yields commands, is sent their results, and returns its answer. It never sees a
-client, so the same operation runs on ``MongoClient`` and on ``AsyncMongoClient`` (``driver.py``).
+client, so the same operation runs on ``MongoClient`` and on ``AsyncMongoClient`` (``mongo/driver.py``).
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from pymongo import IndexModel, ReturnDocument, UpdateOne
 from pymongo.operations import SearchIndexModel
 from pymongo.read_concern import ReadConcern
+from pymongo.results import BulkWriteResult, DeleteResult, InsertManyResult, InsertOneResult, UpdateResult
 
 __all__ = [
     "Aggregate",
@@ -40,21 +41,23 @@ __all__ = [
     "UpdateOneDocument",
     "UpdateSearchIndex",
     "VectorSearch",
+    "ask",
 ]
 
 Document: TypeAlias = dict[str, Any]
+R = TypeVar("R")
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Command(ABC):
-    """One call of the driver on one collection."""
+class Command(ABC, Generic[R]):
+    """One call of the driver on one collection; ``R`` is what the operation is sent as its result."""
 
     collection: str
 
     @abstractmethod
     def on(self, collection: Any) -> Any:
-        """Call the driver; its result is what the operation is sent (awaited first, on an async collection)."""
+        """Call the driver and return the result, its cursor, or on an asynchronous collection an awaitable."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +67,17 @@ class Pause:
     seconds: float
 
 
-Operation: TypeAlias = Generator[Command | Pause, Any, T]
+Operation: TypeAlias = Generator[Command[Any] | Pause, Any, T]
+
+
+def ask(command: Command[R]) -> Operation[R]:
+    """Yield a command and return its result, with the type that the command says: ``yield from ask(Find(…))``."""
+    result: R = yield command
+    return result
 
 
 @dataclass(frozen=True)
-class Query(Command):
+class Query(Command[list[Document]]):
     """A command that is answered by a cursor; the operation is sent a list of its documents.
 
     Attributes:
@@ -100,7 +109,7 @@ class Find(Query):
 
 
 @dataclass(frozen=True)
-class FindOne(Command):
+class FindOne(Command[Document | None]):
     """The operation is sent the document, or None."""
 
     filter: Document
@@ -139,7 +148,7 @@ class ListSearchIndexes(Query):
 
 
 @dataclass(frozen=True)
-class Count(Command):
+class Count(Command[int]):
     filter: Document
 
     def on(self, collection: Any) -> Any:
@@ -148,7 +157,7 @@ class Count(Command):
 
 
 @dataclass(frozen=True)
-class BulkWrite(Command):
+class BulkWrite(Command[BulkWriteResult]):
     requests: Sequence[UpdateOne]
 
     def on(self, collection: Any) -> Any:
@@ -156,7 +165,7 @@ class BulkWrite(Command):
 
 
 @dataclass(frozen=True)
-class UpdateOneDocument(Command):
+class UpdateOneDocument(Command[UpdateResult]):
     filter: Document
     update: Document
 
@@ -165,7 +174,7 @@ class UpdateOneDocument(Command):
 
 
 @dataclass(frozen=True)
-class FindOneAndUpdate(Command):
+class FindOneAndUpdate(Command[Document | None]):
     """The operation is sent the changed document, or None."""
 
     filter: Document
@@ -184,7 +193,7 @@ class FindOneAndUpdate(Command):
 
 
 @dataclass(frozen=True)
-class InsertOne(Command):
+class InsertOne(Command[InsertOneResult]):
     document: Document
 
     def on(self, collection: Any) -> Any:
@@ -192,7 +201,7 @@ class InsertOne(Command):
 
 
 @dataclass(frozen=True)
-class InsertMany(Command):
+class InsertMany(Command[InsertManyResult]):
     """In order: a document that is refused ends it, and those before it are stored."""
 
     documents: Sequence[Document]
@@ -202,7 +211,7 @@ class InsertMany(Command):
 
 
 @dataclass(frozen=True)
-class UpdateMany(Command):
+class UpdateMany(Command[UpdateResult]):
     filter: Document
     update: Document
 
@@ -211,7 +220,7 @@ class UpdateMany(Command):
 
 
 @dataclass(frozen=True)
-class DeleteMany(Command):
+class DeleteMany(Command[DeleteResult]):
     filter: Document
 
     def on(self, collection: Any) -> Any:
@@ -219,7 +228,7 @@ class DeleteMany(Command):
 
 
 @dataclass(frozen=True)
-class CreateIndexes(Command):
+class CreateIndexes(Command[list[str]]):
     models: Sequence[IndexModel]
 
     def on(self, collection: Any) -> Any:
@@ -227,13 +236,13 @@ class CreateIndexes(Command):
 
 
 @dataclass(frozen=True)
-class CreateCollection(Command):
+class CreateCollection(Command[object]):
     def on(self, collection: Any) -> Any:
         return collection.database.create_collection(self.collection)
 
 
 @dataclass(frozen=True)
-class CreateSearchIndex(Command):
+class CreateSearchIndex(Command[str]):
     name: str
     definition: Document
 
@@ -244,7 +253,7 @@ class CreateSearchIndex(Command):
 
 
 @dataclass(frozen=True)
-class UpdateSearchIndex(Command):
+class UpdateSearchIndex(Command[None]):
     name: str
     definition: Document
 
@@ -253,6 +262,6 @@ class UpdateSearchIndex(Command):
 
 
 @dataclass(frozen=True)
-class BuildInfo(Command):
+class BuildInfo(Command[Document]):
     def on(self, collection: Any) -> Any:
         return collection.database.command("buildInfo")

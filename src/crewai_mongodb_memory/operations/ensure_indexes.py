@@ -10,8 +10,8 @@ from pymongo import UpdateOne
 from pymongo.errors import CollectionInvalid, OperationFailure
 
 from crewai_mongodb_memory.errors import InvalidArgumentError, VectorIndexFailedError, VectorIndexNotReadyError
-from crewai_mongodb_memory.operations.commands import BulkWrite, CreateCollection, Document, Find, Operation, Pause
-from crewai_mongodb_memory.operations.index_state import is_starting, learn_index, message_of
+from crewai_mongodb_memory.operations.commands import BulkWrite, CreateCollection, Document, Find, Operation, Pause, ask
+from crewai_mongodb_memory.operations.index_state import is_starting, learn_index, message_of, route_of
 from crewai_mongodb_memory.operations.setup import (
     TOO_MANY_INDEXES,
     create_indexes,
@@ -21,7 +21,8 @@ from crewai_mongodb_memory.operations.setup import (
     too_many_indexes,
 )
 from crewai_mongodb_memory.operations.store import Store
-from crewai_mongodb_memory.pure import checks, metadata, scopes, search_route
+from crewai_mongodb_memory.pure import checks, metadata, scopes
+from crewai_mongodb_memory.pure.criteria import Criteria
 from crewai_mongodb_memory.pure.vector_index import Step, VectorIndex, next_step
 
 __all__ = ["IndexReport", "ensure_indexes"]
@@ -91,7 +92,7 @@ def ensure_indexes(store: Store, wait: bool, timeout: float, on_progress: Progre
 
 def _ensure_collection(store: Store) -> Operation[None]:
     try:
-        yield CreateCollection(store.settings.collection)
+        yield from ask(CreateCollection(store.settings.collection))
     except CollectionInvalid:
         pass
     except OperationFailure as error:
@@ -112,8 +113,9 @@ def _ensure_vector_index(
         dimensions = known or (index.latest.dimensions if index.latest else BARE_DIMENSIONS)
         step = next_step(index, dimensions)
         if step in (Step.IMPOSSIBLE, Step.CONFLICT):
-            if store.settings.search_mode == "atlas":
-                raise search_route.trouble(index, store.settings.vector_search_index, dimensions) or ValueError(step)
+            route = route_of(store, index, dimensions, Criteria(store.settings.tenant))
+            if route.error is not None:
+                raise route.error
             return step, dimensions
         if index.has_failed and taken is not None:
             raise _failed(store, index)
@@ -168,17 +170,19 @@ def _backfill(store: Store, progress: Progress) -> Operation[int]:
     after: Document = {}
     backfilled = 0
     while True:
-        documents = yield Find(
-            store.settings.collection,
-            {**lacking, **after},
-            {"scope": 1, "metadata": 1},
-            sort=[("_id", 1)],
-            limit=BACKFILL_AT_A_TIME,
+        documents = yield from ask(
+            Find(
+                store.settings.collection,
+                {**lacking, **after},
+                {"scope": 1, "metadata": 1},
+                sort=[("_id", 1)],
+                limit=BACKFILL_AT_A_TIME,
+            )
         )
         if not documents:
             return backfilled
         requests = [UpdateOne(_unchanged(document), {"$set": _derived(document)}) for document in documents]
-        result = yield BulkWrite(store.settings.collection, requests)
+        result = yield from ask(BulkWrite(store.settings.collection, requests))
         backfilled += result.matched_count
         progress(f"completed {backfilled} documents of an earlier version")
         after = {"_id": {"$gt": documents[-1]["_id"]}}

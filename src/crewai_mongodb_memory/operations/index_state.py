@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pymongo.errors import OperationFailure
 
-from crewai_mongodb_memory.operations.commands import ListSearchIndexes, Operation
+from crewai_mongodb_memory.operations.commands import ListSearchIndexes, Operation, ask
 from crewai_mongodb_memory.operations.store import Store
+from crewai_mongodb_memory.pure.criteria import Criteria
+from crewai_mongodb_memory.pure.search_route import Route, search_route
 from crewai_mongodb_memory.pure.vector_index import VectorIndex, VectorIndexState, unavailable, vector_index
 
-__all__ = ["NOT_AUTHENTICATED", "NOT_AUTHORIZED", "is_starting", "known_index", "learn_index", "message_of"]
+__all__ = ["NOT_AUTHENTICATED", "NOT_AUTHORIZED", "is_starting", "known_index", "learn_index", "message_of", "route_of"]
 
 ASK_AGAIN_AFTER = 10.0  # seconds that what may change elsewhere is taken on trust
 UNAVAILABLE_FOR = 300.0  # seconds that a server without vector search is not asked again
@@ -37,7 +39,7 @@ def learn_index(store: Store) -> Operation[VectorIndex]:
     """Ask the server for the state of the vector index, and remember it."""
     name = store.settings.vector_search_index
     try:
-        listing = yield ListSearchIndexes(store.settings.collection, name=name)
+        listing = yield from ask(ListSearchIndexes(store.settings.collection, name=name))
     except OperationFailure as error:
         if error.code in NOT_AUTHENTICATED:
             raise
@@ -52,6 +54,12 @@ def learn_index(store: Store) -> Operation[VectorIndex]:
         index = vector_index(listing, name)
     store.vector_index, store.asked_at = index, store.clock()
     return index
+
+
+def route_of(store: Store, index: VectorIndex, dimensions: int, criteria: Criteria) -> Route:
+    """Return how the store answers a search, given what is known of the vector index."""
+    settings = store.settings
+    return search_route(settings.search_mode, index, settings.vector_search_index, dimensions, criteria)
 
 
 def message_of(error: OperationFailure) -> str:

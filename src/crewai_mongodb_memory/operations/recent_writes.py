@@ -6,13 +6,13 @@ this process saved or changed lately are compared here as well, and joined with 
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
-from weakref import WeakValueDictionary
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Any
 
-from crewai_mongodb_memory.lifecycle.locks import ForkSafeLock
 from crewai_mongodb_memory.pure import vectors
 from crewai_mongodb_memory.pure.criteria import Criteria, matches
 
@@ -42,26 +42,17 @@ class RecentWrites:
 
     Args:
         seconds: how long a write is remembered; 0 remembers nothing.
+        lock: guards it; one that a fork leaves free where a process may fork.
     """
 
-    _shared: ClassVar[WeakValueDictionary[Hashable, RecentWrites]] = WeakValueDictionary()
-    _sharing: ClassVar[ForkSafeLock] = ForkSafeLock()
-
-    def __init__(self, seconds: float = 0.0) -> None:
+    def __init__(self, seconds: float = 0.0, lock: AbstractContextManager[object] | None = None) -> None:
         self._seconds = seconds
         self._written: OrderedDict[str, tuple[float, dict[str, Any]]] = OrderedDict()
-        self._lock = ForkSafeLock()
+        self._lock = lock or threading.Lock()
 
-    @classmethod
-    def shared(cls, store: Hashable, seconds: float) -> RecentWrites:
-        """Return the recent writes of this process to a store, shared by all of its backends on that store.
-
-        They are remembered for as long as the backend with the longest memory wants.
-        """
-        with cls._sharing:
-            recent = cls._shared.setdefault(store, cls())
-            recent._seconds = max(recent._seconds, seconds)
-            return recent
+    def keep_for(self, seconds: float) -> None:
+        """Remember writes for as long as the backend with the longest memory wants."""
+        self._seconds = max(self._seconds, seconds)
 
     def wrote(self, documents: Iterable[Mapping[str, Any]], tenant: str | None, now: float) -> None:
         """Remember documents as they are stored now; the oldest are forgotten over 2,000.
@@ -82,18 +73,18 @@ class RecentWrites:
                 self._written.popitem(last=False)
             self._forget_before(now - self._seconds)
 
-    def removed(self, criteria: Criteria, tenant: str | None) -> None:
+    def removed(self, criteria: Criteria) -> None:
         """Forget what met the criteria of a delete, and surely belonged to the tenant that deleted."""
         with self._lock:
             if criteria.record_ids is None:
                 ids = list(self._written)
             else:
                 ids = [record_id for record_id in criteria.record_ids if record_id in self._written]
-            wanted = criteria.without_ids
+            wanted = replace(criteria, record_ids=None)
             for record_id in ids:
                 view = self._written[record_id][1]
-                is_of_any = view.get("is_unknown") or (view["any_tenant"] and tenant is not None)
-                if not is_of_any and _matches(wanted, tenant, view):
+                is_of_any = view.get("is_unknown") or (view["any_tenant"] and criteria.tenant is not None)
+                if not is_of_any and _matches(wanted, view):
                     del self._written[record_id]
 
     def lost_sight_of(self, record_id: str, now: float) -> None:
@@ -103,7 +94,7 @@ class RecentWrites:
                 self._written.pop(record_id, None)
                 self._written[record_id] = (now, {"_id": record_id, "embedding": None, "is_unknown": True})
 
-    def matching(self, criteria: Criteria, tenant: str | None, since: float) -> Recent:
+    def matching(self, criteria: Criteria, since: float) -> Recent:
         """Return what was written since a moment, by whether it meets the criteria."""
         with self._lock:
             views = [view for moment, view in self._written.values() if moment >= since]
@@ -111,9 +102,7 @@ class RecentWrites:
         found = [
             view
             for view in views
-            if view["embedding"] is not None
-            and not vectors.is_zero(view["embedding"])
-            and _matches(criteria, tenant, view)
+            if view["embedding"] is not None and not vectors.is_zero(view["embedding"]) and _matches(criteria, view)
         ]
         others = frozenset(view["_id"] for view in views) - {view["_id"] for view in found} - unknown
         return Recent(found, others, unknown)
@@ -123,5 +112,5 @@ class RecentWrites:
             self._written.popitem(last=False)
 
 
-def _matches(criteria: Criteria, tenant: str | None, view: Mapping[str, Any]) -> bool:
-    return matches(criteria, None if view["any_tenant"] else tenant, view)
+def _matches(criteria: Criteria, view: Mapping[str, Any]) -> bool:
+    return matches(replace(criteria, tenant=None) if view["any_tenant"] else criteria, view)

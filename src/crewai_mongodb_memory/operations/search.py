@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crewai_mongodb_memory.errors import ExactSearchTooLargeError, InvalidArgumentError
-from crewai_mongodb_memory.operations.commands import Document, Find, Operation
+from crewai_mongodb_memory.operations.commands import Document, Find, Operation, ask
 from crewai_mongodb_memory.operations.read import WITHOUT_EMBEDDING, readable_records
 from crewai_mongodb_memory.operations.setup import check_dimensions
 from crewai_mongodb_memory.operations.store import Store
@@ -31,7 +31,7 @@ def search(
     min_score: float,
 ) -> Operation[Hits]:
     """Find the records nearest to a query embedding, through the vector index or exactly."""
-    criteria = search_criteria(scope_prefix, categories, metadata_filter)
+    criteria = search_criteria(store.settings.tenant, scope_prefix, categories, metadata_filter)
     limit = checks.whole_number("limit", limit)
     query = _checked_query(query_embedding)
     min_score = checks.number("min_score", min_score)
@@ -57,14 +57,16 @@ def _exact(
     store: Store, query: NDArray[np.float64], criteria: Criteria, limit: int, min_score: float
 ) -> Operation[Hits]:
     collection = store.settings.collection
-    selection = to_query(criteria, store.settings.tenant)
+    selection = to_query(criteria)
     candidates = _Candidates(store, query, Ranking(query, limit, min_score))
-    yield Find(
-        collection,
-        selection,
-        {"embedding": 1},
-        limit=store.settings.exact_limit + 1,
-        consume=candidates.take,
+    yield from ask(
+        Find(
+            collection,
+            selection,
+            {"embedding": 1},
+            limit=store.settings.exact_limit + 1,
+            consume=candidates.take,
+        )
     )
     if candidates.are_all_of_other_dimensions and store.settings.dimensions is None:
         store.dimensions = None  # another process may have begun the store anew, with another embedder
@@ -73,7 +75,7 @@ def _exact(
     if not scores:
         return []
     # The filters apply again: a record may have moved or changed between the two round trips.
-    winners = yield Find(collection, {**selection, "_id": {"$in": list(scores)}}, WITHOUT_EMBEDDING)
+    winners = yield from ask(Find(collection, {**selection, "_id": {"$in": list(scores)}}, WITHOUT_EMBEDDING))
     records = {record.id: record for record in readable_records(store, winners)}
     return [(records[record_id], score) for record_id, score in scores.items() if record_id in records]
 

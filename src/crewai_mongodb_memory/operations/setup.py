@@ -15,6 +15,7 @@ from crewai_mongodb_memory.operations.commands import (
     ListIndexes,
     Operation,
     UpdateSearchIndex,
+    ask,
 )
 from crewai_mongodb_memory.operations.index_state import is_starting, known_index, learn_index
 from crewai_mongodb_memory.operations.store import Store
@@ -67,7 +68,7 @@ def set_up_once(store: Store, dimensions: int | None) -> Operation[None]:
 
 def plan_indexes(store: Store) -> Operation[IndexPlan]:
     """Return the plan for the B-tree indexes, and tell of those that stand in the way."""
-    existing = yield ListIndexes(store.settings.collection)
+    existing = yield from ask(ListIndexes(store.settings.collection))
     plan = btree_indexes.plan(existing, btree_indexes.memory_indexes(tenants=store.settings.tenant is not None))
     for index in plan.conflict:
         store.notices.warn(
@@ -83,7 +84,9 @@ def create_indexes(store: Store, wanted: tuple[Index, ...]) -> Operation[tuple[s
     if not wanted:
         return ()
     try:
-        yield CreateIndexes(store.settings.collection, [IndexModel(list(one.keys), name=one.name) for one in wanted])
+        yield from ask(
+            CreateIndexes(store.settings.collection, [IndexModel(list(one.keys), name=one.name) for one in wanted])
+        )
     except OperationFailure as error:
         if error.code not in CONFLICTS:
             raise
@@ -101,9 +104,11 @@ def take_step(store: Store, index: VectorIndex, step: Step, dimensions: int) -> 
     """Give the vector index the definition it should have."""
     name = store.settings.vector_search_index
     if step is Step.UPDATE:
-        yield UpdateSearchIndex(store.settings.collection, name, definition_document(dimensions, index.document))
+        yield from ask(
+            UpdateSearchIndex(store.settings.collection, name, definition_document(dimensions, index.document))
+        )
     elif step is Step.CREATE:
-        yield CreateSearchIndex(store.settings.collection, name, definition_document(dimensions))
+        yield from ask(CreateSearchIndex(store.settings.collection, name, definition_document(dimensions)))
 
 
 def too_many_indexes(store: Store, error: OperationFailure) -> str:
@@ -137,7 +142,9 @@ def stored_dimensions(store: Store) -> Operation[int | None]:
 
     It looks at a few. Where they differ, those of the vector index count, else those that most have.
     """
-    documents = yield Find(store.settings.collection, pipelines.HAS_VECTOR, {"_id": 0, "embedding": 1}, limit=SAMPLE)
+    documents = yield from ask(
+        Find(store.settings.collection, pipelines.HAS_VECTOR, {"_id": 0, "embedding": 1}, limit=SAMPLE)
+    )
     found = [vectors.decode(document["embedding"]) for document in documents]
     sizes = Counter(len(vector) for vector in found if vector is not None)
     if len(sizes) > 1 and store.settings.search_mode != "exact":

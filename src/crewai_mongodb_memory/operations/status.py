@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from crewai_mongodb_memory.errors import InvalidArgumentError, VectorIndexNotReadyError
-from crewai_mongodb_memory.operations.commands import BuildInfo, Document, Find, Operation, Pause, VectorSearch
-from crewai_mongodb_memory.operations.index_state import learn_index
+from crewai_mongodb_memory.operations.commands import BuildInfo, Document, Find, Operation, Pause, VectorSearch, ask
+from crewai_mongodb_memory.operations.index_state import learn_index, route_of
 from crewai_mongodb_memory.operations.setup import stored_dimensions
 from crewai_mongodb_memory.operations.store import Store
-from crewai_mongodb_memory.pure import checks, search_route, vectors
-from crewai_mongodb_memory.pure.criteria import Criteria, checked_ids, to_query
+from crewai_mongodb_memory.pure import checks, vectors
+from crewai_mongodb_memory.pure.criteria import Criteria, ids_criteria, to_query
 from crewai_mongodb_memory.pure.pipelines import MOST_CANDIDATES, SCORE, vector_search
+from crewai_mongodb_memory.pure.search_route import search_route
 from crewai_mongodb_memory.pure.vector_index import FILTER_PATHS, VectorIndex
 
 __all__ = ["BackendStatus", "status", "wait_until_searchable"]
@@ -54,12 +55,12 @@ class BackendStatus:
 def status(store: Store) -> Operation[BackendStatus]:
     """Tell how the store is doing; it reads every embedding once."""
     settings = store.settings
-    server = yield BuildInfo(settings.collection)
+    server = yield from ask(BuildInfo(settings.collection))
     index = None if settings.search_mode == "exact" else (yield from learn_index(store))
     dimensions = settings.dimensions or (yield from stored_dimensions(store))
-    everything = to_query(Criteria(), settings.tenant)
+    everything = to_query(Criteria(settings.tenant))
     seen = _Seen(dimensions)
-    yield Find(settings.collection, everything, {"embedding": 1}, consume=seen.take)
+    yield from ask(Find(settings.collection, everything, {"embedding": 1}, consume=seen.take))
     problem = _problem(store, index, dimensions)
     serving = index.serving if index else None
     return BackendStatus(
@@ -90,10 +91,10 @@ def wait_until_searchable(store: Store, record_ids: Sequence[str], timeout: floa
         return
     index = yield from learn_index(store)
     dimensions = len(next(iter(waiting.values()))["embedding"])
-    problem = search_route.trouble(index, store.settings.vector_search_index, dimensions)
-    if problem is not None:
-        if store.settings.search_mode == "atlas":
-            raise problem
+    route = route_of(store, index, dimensions, Criteria(store.settings.tenant))
+    if route.error is not None:
+        raise route.error
+    if not route.by_index:
         return
     while True:
         for record_id in list(waiting):
@@ -110,10 +111,12 @@ def wait_until_searchable(store: Store, record_ids: Sequence[str], timeout: floa
 
 
 def _searched_fields(store: Store, record_ids: Sequence[str]) -> Operation[dict[str, Document]]:
-    ids = checked_ids(record_ids)
-    selection = to_query(Criteria(record_ids=ids), store.settings.tenant)
-    documents = yield Find(store.settings.collection, selection, dict.fromkeys((*FILTER_PATHS, "embedding"), 1))
+    criteria = ids_criteria(store.settings.tenant, record_ids)
+    documents = yield from ask(
+        Find(store.settings.collection, to_query(criteria), dict.fromkeys((*FILTER_PATHS, "embedding"), 1))
+    )
     found = {document["_id"]: document for document in documents}
+    ids = criteria.record_ids or ()
     for record_id in ids:
         vector = vectors.decode(found.get(record_id, {}).get("embedding"))
         if vector is None or vectors.is_zero(vector):
@@ -139,7 +142,7 @@ def _is_found(store: Store, index: VectorIndex, document: Document) -> Operation
         vector_filter={"$and": clauses} if clauses else {},
         query={"_id": document["_id"]},
     )
-    found = yield VectorSearch(store.settings.collection, pipeline)
+    found = yield from ask(VectorSearch(store.settings.collection, pipeline))
     return any(one.get(SCORE, 0.0) > SAME_VECTOR for one in found)
 
 
@@ -147,8 +150,8 @@ def _problem(store: Store, index: VectorIndex | None, dimensions: int | None) ->
     if index is None:
         return ""
     fitting = dimensions or (index.serving.dimensions if index.serving else 0)
-    problem = search_route.trouble(index, store.settings.vector_search_index, fitting)
-    return "" if problem is None else str(problem)
+    route = search_route("atlas", index, store.settings.vector_search_index, fitting, Criteria(None))
+    return str(route.error or "")
 
 
 class _Seen:

@@ -17,6 +17,7 @@ from crewai_mongodb_memory.operations.commands import (
     Operation,
     UpdateMany,
     UpdateOneDocument,
+    ask,
 )
 from crewai_mongodb_memory.operations.store import Store
 from crewai_mongodb_memory.operations.transcript_indexes import set_up_once
@@ -61,7 +62,7 @@ def _append_once(store: Store, thread: Thread, tail: Tail | None, entries: Seque
     """Append to the bucket that this writer was the last to append to, or else to whatever is the newest."""
     if tail is not None and tail.takes(thread, entries):
         query, update = buckets.append_to_tail(thread, tail, entries)
-        result = yield UpdateOneDocument(thread.collection, query, update)
+        result = yield from ask(UpdateOneDocument(thread.collection, query, update))
         if result.matched_count:
             return tail.after(entries)
     found: Tail | None = yield from _append_anywhere(store, thread, entries)
@@ -74,14 +75,16 @@ def _append_anywhere(store: Store, thread: Thread, entries: Sequence[Entry]) -> 
     append_id = uuid4().hex
     pipeline = buckets.append_pipeline(thread, entries, append_id)
     while True:
-        newest = yield FindOneAndUpdate(thread.collection, selection, pipeline, TAIL, sort=list(NEWEST_FIRST.items()))
+        newest = yield from ask(
+            FindOneAndUpdate(thread.collection, selection, pipeline, TAIL, sort=list(NEWEST_FIRST.items()))
+        )
         if newest is not None and newest.get("last_append") == append_id:
             return _tail(newest)
         if newest is not None and not newest.get("closed"):
             return None
         bucket = buckets.next_bucket(thread, store.settings.tenant, entries, append_id, newest)
         try:
-            yield InsertOne(thread.collection, bucket)
+            yield from ask(InsertOne(thread.collection, bucket))
         except DuplicateKeyError as error:
             if _is_of_a_message(error):
                 return None
@@ -112,14 +115,14 @@ def clear(store: Store, thread: Thread, known: Known) -> Operation[int]:
     pipeline = buckets.clear_pipeline(to_utc(store.now()))
     while True:
         try:
-            emptied = yield FindOneAndUpdate(
-                thread.collection, selection, pipeline, TAIL, sort=list(NEWEST_FIRST.items())
+            emptied = yield from ask(
+                FindOneAndUpdate(thread.collection, selection, pipeline, TAIL, sort=list(NEWEST_FIRST.items()))
             )
             break
         except DuplicateKeyError:
             pass  # another writer has begun the bucket of this number: it is the newest now
     if emptied is not None:
-        yield DeleteMany(thread.collection, {**selection, "bucket_seq": {"$lt": emptied["bucket_seq"]}})
+        yield from ask(DeleteMany(thread.collection, {**selection, "bucket_seq": {"$lt": emptied["bucket_seq"]}}))
     return removed
 
 
@@ -131,9 +134,11 @@ def _stored(store: Store, thread: Thread, entries: Sequence[Entry]) -> Operation
     ids = buckets.message_ids(entries)
     holding = {**buckets.selection(thread, store.settings.tenant), "message_ids": {"$in": ids}}
     now = to_utc(store.now())
-    found = yield Find(thread.collection, holding, {"turns": 1, "created_at": 1, "expires_at": 1})
+    found = yield from ask(Find(thread.collection, holding, {"turns": 1, "created_at": 1, "expires_at": 1}))
     if any("expires_at" in bucket and bucket["expires_at"] <= now for bucket in found):
-        yield UpdateMany(thread.collection, {**holding, "expires_at": {"$lte": now}}, {"$unset": {"message_ids": ""}})
+        yield from ask(
+            UpdateMany(thread.collection, {**holding, "expires_at": {"$lte": now}}, {"$unset": {"message_ids": ""}})
+        )
         return None
     known: dict[str, Turn] = {}
     for bucket in found:

@@ -6,7 +6,7 @@ from pymongo import IndexModel
 from pymongo.errors import DuplicateKeyError
 
 from crewai_mongodb_memory.errors import InvalidArgumentError
-from crewai_mongodb_memory.operations.commands import CreateIndexes, ListIndexes, Operation
+from crewai_mongodb_memory.operations.commands import CreateIndexes, ListIndexes, Operation, ask
 from crewai_mongodb_memory.operations.store import Store
 from crewai_mongodb_memory.pure import buckets
 from crewai_mongodb_memory.pure.buckets import Thread
@@ -22,7 +22,7 @@ def set_up_once(store: Store, thread: Thread) -> Operation[None]:
     """
     if thread.collection in store.conversations_set_up:
         return
-    existing = {index["name"]: index for index in (yield ListIndexes(thread.collection))}
+    existing = {index["name"]: index for index in (yield from ask(ListIndexes(thread.collection)))}
     name, keys = buckets.SESSION_INDEX
     earlier = existing.get(name)
     if earlier is not None and not (earlier.get("unique") and tuple(earlier["key"].items()) == keys):
@@ -33,7 +33,7 @@ def set_up_once(store: Store, thread: Thread) -> Operation[None]:
     models = [model for model in _wanted_indexes() if model.document["name"] not in existing]
     try:
         if models:
-            yield CreateIndexes(thread.collection, models)
+            yield from ask(CreateIndexes(thread.collection, models))
     except DuplicateKeyError as error:
         raise InvalidArgumentError(
             f"{thread.collection!r} holds buckets of an earlier version with one number twice; keep this conversation "

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from crewai_mongodb_memory.operations.commands import Aggregate, Document, Operation
+from crewai_mongodb_memory.operations.commands import Aggregate, Document, Operation, ask
 from crewai_mongodb_memory.operations.store import Store
 from crewai_mongodb_memory.pure import buckets, checks
 from crewai_mongodb_memory.pure.buckets import Session, Tail, Thread, Turn
@@ -42,14 +42,16 @@ class Known:
 def turns(store: Store, thread: Thread, since: datetime | None) -> Operation[list[Turn]]:
     """Return the turns of a session, oldest first; with ``since`` those said at that moment or later."""
     moment = None if since is None else checks.moment("since", since)
-    found = yield Aggregate(
-        thread.collection,
-        [
-            *_visible(store, thread),
-            *([] if moment is None else [{"$match": {"updated_at": {"$gte": moment}}}]),
-            {"$sort": OLDEST_FIRST},
-            {"$project": {"turns": 1, "created_at": 1, "start_turn": 1}},
-        ],
+    found = yield from ask(
+        Aggregate(
+            thread.collection,
+            [
+                *_visible(store, thread),
+                *([] if moment is None else [{"$match": {"updated_at": {"$gte": moment}}}]),
+                {"$sort": OLDEST_FIRST},
+                {"$project": {"turns": 1, "created_at": 1, "start_turn": 1}},
+            ],
+        )
     )
     return [turn for turn in buckets.turns_of(_begun_last(found)) if moment is None or turn.ts >= moment]
 
@@ -70,14 +72,16 @@ def recent_turns(store: Store, thread: Thread, known: Known, limit: int) -> Oper
     turns = list(buckets.turns_of(found))
     if len(turns) < limit and found[0]["end_turn"] > len(turns):
         first, before = found[0]["end_turn"] - limit + 1, found[0]["bucket_seq"]
-        older = yield Aggregate(
-            thread.collection,
-            [
-                *_visible(store, thread, bucket_seq={"$lt": before, "$gte": before - limit}),
-                {"$match": {"$or": [{"end_turn": {"$gte": first}}, {"start_turn": 1}]}},
-                {"$sort": OLDEST_FIRST},
-                {"$project": {"created_at": 1, "start_turn": 1, "turns": _turns_from(first)}},
-            ],
+        older = yield from ask(
+            Aggregate(
+                thread.collection,
+                [
+                    *_visible(store, thread, bucket_seq={"$lt": before, "$gte": before - limit}),
+                    {"$match": {"$or": [{"end_turn": {"$gte": first}}, {"start_turn": 1}]}},
+                    {"$sort": OLDEST_FIRST},
+                    {"$project": {"created_at": 1, "start_turn": 1, "turns": _turns_from(first)}},
+                ],
+            )
         )
         turns = [*buckets.turns_of(_begun_last(older)), *turns]
     if turns and len(turns) < limit and turns[0].turn > 1:
@@ -90,9 +94,11 @@ def recent_turns(store: Store, thread: Thread, known: Known, limit: int) -> Oper
 def _newest(store: Store, thread: Thread, most: int, limit: int, **further: Any) -> Operation[list[Document]]:
     """The newest buckets, newest first, each with its last turns."""
     shown = {"turns": {"$slice": ["$turns", -limit]}, "created_at": 1, "bucket_seq": 1, "start_turn": 1, "end_turn": 1}
-    found: list[Document] = yield Aggregate(
-        thread.collection,
-        [*_visible(store, thread, **further), {"$sort": NEWEST_FIRST}, {"$limit": most}, {"$project": shown}],
+    found: list[Document] = yield from ask(
+        Aggregate(
+            thread.collection,
+            [*_visible(store, thread, **further), {"$sort": NEWEST_FIRST}, {"$limit": most}, {"$project": shown}],
+        )
     )
     return found
 
@@ -102,13 +108,15 @@ def count(store: Store, thread: Thread, known: Known) -> Operation[int]:
     while True:
         counted = known.counted
         since = {} if counted is None else {"bucket_seq": {"$gte": counted.bucket[1]}}
-        found = yield Aggregate(
-            thread.collection,
-            [
-                *_of_session(store, thread, **since),
-                {"$sort": OLDEST_FIRST},
-                {"$project": {"bucket_seq": 1, "start_turn": 1, "turn_count": 1, "expires_at": 1}},
-            ],
+        found = yield from ask(
+            Aggregate(
+                thread.collection,
+                [
+                    *_of_session(store, thread, **since),
+                    {"$sort": OLDEST_FIRST},
+                    {"$project": {"bucket_seq": 1, "start_turn": 1, "turn_count": 1, "expires_at": 1}},
+                ],
+            )
         )
         if counted is None:
             found = _begun_last(found)
@@ -139,23 +147,25 @@ def sessions(store: Store, collection: str, prefix: str | None, limit: int) -> O
     query: Document = {"tenant": store.settings.tenant}
     if prefix is not None and checks.text("prefix", prefix, may_be_empty=True):
         query["session_id"] = {"$gte": prefix, "$lt": prefix + chr(0x10FFFF)}
-    found = yield Aggregate(
-        collection,
-        [
-            {"$match": query},
-            _unexpired(store),
-            {
-                "$group": {
-                    "_id": "$session_id",
-                    "turns": {"$sum": "$turn_count"},
-                    "started_at": {"$min": "$created_at"},
-                    "last_active": {"$max": "$updated_at"},
-                }
-            },
-            {"$match": {"turns": {"$gt": 0}}},
-            {"$sort": {"last_active": -1, "_id": 1}},
-            {"$limit": limit},
-        ],
+    found = yield from ask(
+        Aggregate(
+            collection,
+            [
+                {"$match": query},
+                _unexpired(store),
+                {
+                    "$group": {
+                        "_id": "$session_id",
+                        "turns": {"$sum": "$turn_count"},
+                        "started_at": {"$min": "$created_at"},
+                        "last_active": {"$max": "$updated_at"},
+                    }
+                },
+                {"$match": {"turns": {"$gt": 0}}},
+                {"$sort": {"last_active": -1, "_id": 1}},
+                {"$limit": limit},
+            ],
+        )
     )
     return [Session(one["_id"], one["turns"], one["started_at"], one["last_active"]) for one in found]
 

@@ -8,21 +8,21 @@ from numpy.typing import NDArray
 from pymongo.errors import OperationFailure
 
 from crewai_mongodb_memory.errors import VectorIndexNotReadyError
-from crewai_mongodb_memory.operations.commands import Document, Find, Operation, VectorSearch
+from crewai_mongodb_memory.operations.commands import Document, Find, Operation, VectorSearch, ask
 from crewai_mongodb_memory.operations.index_state import (
     NOT_AUTHENTICATED,
     NOT_AUTHORIZED,
     known_index,
     learn_index,
     message_of,
+    route_of,
 )
 from crewai_mongodb_memory.operations.read import readable_records
 from crewai_mongodb_memory.operations.recent_writes import Recent
 from crewai_mongodb_memory.operations.store import Store
-from crewai_mongodb_memory.pure import pipelines, search_route, vectors
+from crewai_mongodb_memory.pure import pipelines, vectors
 from crewai_mongodb_memory.pure.criteria import Criteria, to_query, to_vector_filter
 from crewai_mongodb_memory.pure.ranking import cosines
-from crewai_mongodb_memory.pure.search_route import Route
 from crewai_mongodb_memory.pure.vector_index import VectorIndex
 
 __all__ = ["Hits", "search_by_index"]
@@ -50,10 +50,10 @@ def search_by_index(
     if not (yield from _is_by_index(store, query.size, criteria)):
         return [], False
     try:
-        answer = yield VectorSearch(store.settings.collection, _pipeline(store, query, criteria, limit))
+        answer = yield from ask(VectorSearch(store.settings.collection, _pipeline(store, query, criteria, limit)))
     except OperationFailure as error:
         index = yield from learn_index(store)
-        if _route(store, index, query.size, criteria).by_index:
+        if _is_routed_by_index(store, index, query.size, criteria):
             _explain(store, error)
         return [], False
     found = [document for document in answer if pipelines.SCORE in document]
@@ -65,23 +65,24 @@ def search_by_index(
 
 
 def _is_by_index(store: Store, dimensions: int, criteria: Criteria) -> Operation[bool]:
-    """Tell whether the index serves; where it did not a while ago, the server is asked again."""
+    """Tell whether the index serves; where it did not a while ago, the server is asked again.
+
+    Raises:
+        MongoMemoryError: it does not, and the search mode is ``"atlas"``.
+    """
     index = yield from known_index(store)
-    settings = store.settings
-    if search_route.is_usable(index, dimensions, criteria, settings.tenant):
-        return _route(store, index, dimensions, criteria).by_index
-    index = yield from known_index(store, is_usable=False)
-    return _route(store, index, dimensions, criteria).by_index
+    if route_of(store, index, dimensions, criteria).may_change:
+        index = yield from known_index(store, is_usable=False)
+    return _is_routed_by_index(store, index, dimensions, criteria)
 
 
-def _route(store: Store, index: VectorIndex, dimensions: int, criteria: Criteria) -> Route:
-    settings = store.settings
-    route = search_route.route(
-        settings.search_mode, index, settings.vector_search_index, dimensions, criteria, settings.tenant
-    )
+def _is_routed_by_index(store: Store, index: VectorIndex, dimensions: int, criteria: Criteria) -> bool:
+    route = route_of(store, index, dimensions, criteria)
+    if route.error is not None:
+        raise route.error
     if route.reason:
         store.notices.warn(f"route {index.state} {route.reason[:60]}", route.reason)
-    return route
+    return route.by_index
 
 
 def _pipeline(store: Store, query: NDArray[np.float64], criteria: Criteria, limit: int) -> list[Document]:
@@ -92,8 +93,8 @@ def _pipeline(store: Store, query: NDArray[np.float64], criteria: Criteria, limi
         query.tolist(),
         limit,
         num_candidates=settings.num_candidates,
-        vector_filter=to_vector_filter(criteria, settings.tenant),
-        query=to_query(criteria, settings.tenant),
+        vector_filter=to_vector_filter(criteria),
+        query=to_query(criteria),
     )
 
 
@@ -118,7 +119,7 @@ def _explain(store: Store, error: OperationFailure) -> None:
 def _explain_silence(store: Store, dimensions: int, criteria: Criteria) -> Operation[None]:
     """Say why an index found nothing of what is there, or raise it; nothing is said of one that only lags behind."""
     index = yield from learn_index(store)
-    if not _route(store, index, dimensions, criteria).by_index or index.is_complete:
+    if not _is_routed_by_index(store, index, dimensions, criteria) or index.is_complete:
         return
     name = store.settings.vector_search_index
     reason = f"the vector search index {name!r} found nothing of what is there: {index.message or index.status}"
@@ -143,7 +144,7 @@ def _with_recent_writes(
     Returns the hits, how many there would be, up to the limit, without ``min_score``, and whether no better ones may
     be hidden: where the index would have had to look further, since much of what it found is gone.
     """
-    recent = store.recent.matching(criteria, store.settings.tenant, store.clock() - store.settings.read_your_writes)
+    recent = store.recent.matching(criteria, store.clock() - store.settings.read_your_writes)
     documents = {one["_id"]: one for one in found if isinstance(one["_id"], str)}
     cosine, unsure = _compared(documents, recent, query)
     yield from _look_up(store, query, criteria, limit, documents, cosine, unsure)
@@ -193,8 +194,8 @@ def _look_up(
     """
     among = limit
     while asked := [record_id for record_id in _ranked(cosine)[:among] if record_id in unsure]:
-        selection = {**to_query(criteria, store.settings.tenant), "_id": {"$in": asked}}
-        live = {document["_id"]: document for document in (yield Find(store.settings.collection, selection))}
+        selection = {**to_query(criteria), "_id": {"$in": asked}}
+        live = {document["_id"]: document for document in (yield from ask(Find(store.settings.collection, selection)))}
         for record_id in asked:
             unsure.discard(record_id)
             documents.pop(record_id, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -23,15 +24,15 @@ from crewai_mongodb_memory.operations.commands import (
     Operation,
     UpdateMany,
     UpdateOneDocument,
+    ask,
 )
 from crewai_mongodb_memory.operations.setup import check_dimensions, set_up_once
 from crewai_mongodb_memory.operations.store import Store
 from crewai_mongodb_memory.pure import checks
 from crewai_mongodb_memory.pure.criteria import (
     Criteria,
-    checked_id,
-    checked_ids,
     delete_criteria,
+    ids_criteria,
     scope_criteria,
     to_query,
 )
@@ -91,16 +92,16 @@ def update(store: Store, record: MemoryRecord) -> Operation[None]:
         yield from check_dimensions(store, dimensions)
     if not changes:
         return
-    selection = to_query(Criteria(record_ids=(checked_id(record.id),)), store.settings.tenant)
+    selection = to_query(ids_criteria(store.settings.tenant, [record.id]))
     if not (yield from _change_one(store, selection, {"$set": changes})):
         logger.debug("update: no record %r; nothing was written", record.id)
 
 
 def touch_records(store: Store, record_ids: Sequence[str]) -> Operation[None]:
     """Set ``last_accessed`` of the records with these ids to now; unknown ids are passed over."""
-    for some in _slices(checked_ids(record_ids)):
-        selection = to_query(Criteria(record_ids=some), store.settings.tenant)
-        yield UpdateMany(store.settings.collection, selection, {"$set": {"last_accessed": to_utc(store.now())}})
+    touched = {"$set": {"last_accessed": to_utc(store.now())}}
+    for selection in _queries(ids_criteria(store.settings.tenant, record_ids)):
+        yield from ask(UpdateMany(store.settings.collection, selection, touched))
 
 
 def delete(
@@ -112,25 +113,25 @@ def delete(
     metadata_filter: Mapping[str, Any] | None,
 ) -> Operation[int]:
     """Delete the records that meet all criteria and return how many there were."""
-    criteria = delete_criteria(scope_prefix, categories, record_ids, older_than, metadata_filter)
+    criteria = delete_criteria(store.settings.tenant, scope_prefix, categories, record_ids, older_than, metadata_filter)
     deleted = yield from _delete(store, criteria)
     return deleted
 
 
 def reset(store: Store, scope_prefix: str | None) -> Operation[None]:
     """Delete every record of a scope, or of the root; the collection and its indexes stay."""
-    yield from _delete(store, scope_criteria(scope_prefix))
+    yield from _delete(store, scope_criteria(store.settings.tenant, scope_prefix))
 
 
 def _delete(store: Store, criteria: Criteria) -> Operation[int]:
     if criteria.matches_nothing:
         return 0
     deleted = 0
-    for selection in _delete_queries(criteria, store.settings.tenant):
-        result = yield DeleteMany(store.settings.collection, selection)
+    for selection in _queries(criteria):
+        result = yield from ask(DeleteMany(store.settings.collection, selection))
         deleted += result.deleted_count
-    store.recent.removed(criteria, store.settings.tenant)
-    if criteria == Criteria():
+    store.recent.removed(criteria)
+    if criteria.is_everything:
         store.forget()
     return deleted
 
@@ -138,10 +139,12 @@ def _delete(store: Store, criteria: Criteria) -> Operation[int]:
 def _change_one(store: Store, selection: Document, change: Document) -> Operation[bool]:
     """Change a document; where an index may lag, take back what it is now, so that searches find it as such."""
     if not store.may_lag or not SEARCHED & change["$set"].keys():
-        result = yield UpdateOneDocument(store.settings.collection, selection, change)
+        result = yield from ask(UpdateOneDocument(store.settings.collection, selection, change))
         return bool(result.matched_count)
     try:
-        document = yield FindOneAndUpdate(store.settings.collection, selection, change, dict.fromkeys(SEARCHED, 1))
+        document = yield from ask(
+            FindOneAndUpdate(store.settings.collection, selection, change, dict.fromkeys(SEARCHED, 1))
+        )
     except BaseException:
         store.recent.lost_sight_of(selection["_id"], store.clock())
         raise
@@ -150,16 +153,13 @@ def _change_one(store: Store, selection: Document, change: Document) -> Operatio
     return document is not None
 
 
-def _delete_queries(criteria: Criteria, tenant: str | None) -> list[Document]:
-    query = to_query(criteria, tenant)
+def _queries(criteria: Criteria) -> list[Document]:
+    """The query of the criteria; several where they list more ids than one command should hold."""
     if criteria.record_ids is None:
-        return [query]
-    return [query | {"_id": {"$in": list(some)}} for some in _slices(criteria.record_ids)]
-
-
-def _slices(ids: tuple[str, ...]) -> list[tuple[str, ...]]:
-    remaining = iter(ids)
-    return list(iter(lambda: tuple(islice(remaining, IDS_AT_A_TIME)), ()))
+        return [to_query(criteria)]
+    remaining = iter(criteria.record_ids)
+    slices = iter(lambda: tuple(islice(remaining, IDS_AT_A_TIME)), ())
+    return [to_query(replace(criteria, record_ids=some)) for some in slices]
 
 
 def _checked_record(record: MemoryRecord) -> MemoryRecord:
@@ -202,7 +202,7 @@ def _write_in_order(store: Store, documents: Sequence[Document]) -> Operation[No
     """
     settings = store.settings
     done, is_tried = 0, False
-    command: Command = InsertMany(settings.collection, documents)
+    command: Command[Any] = InsertMany(settings.collection, documents)
     while True:
         try:
             yield command

@@ -1,7 +1,8 @@
 """Criteria: what a caller asks for, checked once, and the MongoDB query that selects it.
 
 Every value from outside ends up as a literal: text and ids are compared, never interpreted, and a metadata filter
-turns into tokens. A mapping of operators is refused rather than looked up.
+turns into tokens. A mapping of operators is refused rather than looked up. Criteria carry the tenant, so that no
+query can be written without it.
 """
 
 from __future__ import annotations
@@ -16,9 +17,8 @@ from crewai_mongodb_memory.pure import checks, metadata, scopes
 
 __all__ = [
     "Criteria",
-    "checked_id",
-    "checked_ids",
     "delete_criteria",
+    "ids_criteria",
     "matches",
     "scope_criteria",
     "search_criteria",
@@ -32,6 +32,7 @@ class Criteria:
     """What records must meet: all of it.
 
     Attributes:
+        tenant: whose record it is; None is anybody's.
         scope: normalised; the record lies in it or below it.
         categories: the record has at least one of them; None is no criterion, an empty tuple matches nothing.
         tokens: the record's metadata has all of them.
@@ -39,6 +40,7 @@ class Criteria:
         created_before: the record is older, in naive UTC.
     """
 
+    tenant: str | None
     scope: str = scopes.ROOT
     categories: tuple[str, ...] | None = None
     tokens: tuple[str, ...] = ()
@@ -46,23 +48,35 @@ class Criteria:
     created_before: datetime | None = None
 
     @property
-    def without_ids(self) -> Criteria:
-        return replace(self, record_ids=None)
+    def is_everything(self) -> bool:
+        return self == Criteria(self.tenant)
 
     @property
     def matches_nothing(self) -> bool:
         return self.categories == () or self.record_ids == ()
 
 
-def scope_criteria(scope_prefix: str | None) -> Criteria:
+def scope_criteria(tenant: str | None, scope_prefix: str | None) -> Criteria:
     """Return the criteria of a scope and everything below it; ``None``, ``""`` and ``"/"`` are everything."""
     if scope_prefix is None:
-        return Criteria()
-    return Criteria(scope=scopes.normalize(checks.text("a scope", scope_prefix, may_be_empty=True)))
+        return Criteria(tenant)
+    return Criteria(tenant, scope=scopes.normalize(checks.text("a scope", scope_prefix, may_be_empty=True)))
+
+
+def ids_criteria(tenant: str | None, record_ids: Iterable[str]) -> Criteria:
+    """Return the criteria of the records with these ids, without repeats.
+
+    Raises:
+        InvalidArgumentError: it is no list of texts.
+    """
+    return Criteria(tenant, record_ids=checks.texts("record_ids", record_ids))
 
 
 def search_criteria(
-    scope_prefix: str | None, categories: Iterable[str] | None, metadata_filter: Mapping[str, Any] | None
+    tenant: str | None,
+    scope_prefix: str | None,
+    categories: Iterable[str] | None,
+    metadata_filter: Mapping[str, Any] | None,
 ) -> Criteria:
     """Return the criteria of a search; an empty list or mapping is no criterion, as CrewAI sends it.
 
@@ -70,13 +84,14 @@ def search_criteria(
         InvalidArgumentError: a value is not what it should be, or holds operators.
     """
     return replace(
-        scope_criteria(scope_prefix),
+        scope_criteria(tenant, scope_prefix),
         categories=(None if categories is None else checks.texts("categories", categories)) or None,
         tokens=() if metadata_filter is None else _tokens(metadata_filter),
     )
 
 
 def delete_criteria(
+    tenant: str | None,
     scope_prefix: str | None = None,
     categories: Iterable[str] | None = None,
     record_ids: Iterable[str] | None = None,
@@ -89,7 +104,7 @@ def delete_criteria(
         InvalidArgumentError: none is given, or a value is not what it should be.
     """
     others = (categories, record_ids, older_than, metadata_filter)
-    scope = scope_criteria(scope_prefix)
+    scope = scope_criteria(tenant, scope_prefix)
     # Only "/" itself says everything: "", "  " or "//" are what an empty variable leaves of a path.
     is_scope_given = scope.scope != scopes.ROOT or (scope_prefix or "").strip() == scopes.ROOT
     if not is_scope_given and all(value is None for value in others):
@@ -108,10 +123,10 @@ def delete_criteria(
     return replace(criteria, tokens=tokens) if tokens else replace(criteria, record_ids=())
 
 
-def to_query(criteria: Criteria, tenant: str | None) -> dict[str, Any]:
-    """Return the MongoDB query that selects what meets the criteria within a tenant.
+def to_query(criteria: Criteria) -> dict[str, Any]:
+    """Return the MongoDB query that selects what meets the criteria.
 
-    >>> to_query(search_criteria("/crew", ["fact"], {"team": "sales"}), tenant="acme") == {
+    >>> to_query(search_criteria("acme", "/crew", ["fact"], {"team": "sales"})) == {
     ...     "tenant": "acme",
     ...     "scope_ancestors": "/crew",
     ...     "categories": {"$in": ["fact"]},
@@ -120,8 +135,8 @@ def to_query(criteria: Criteria, tenant: str | None) -> dict[str, Any]:
     True
     """
     query: dict[str, Any] = {}
-    if tenant is not None:
-        query["tenant"] = tenant
+    if criteria.tenant is not None:
+        query["tenant"] = criteria.tenant
     if criteria.record_ids is not None:
         ids = list(criteria.record_ids)
         query["_id"] = ids[0] if len(ids) == 1 else {"$in": ids}
@@ -136,26 +151,26 @@ def to_query(criteria: Criteria, tenant: str | None) -> dict[str, Any]:
     return query
 
 
-def to_vector_filter(criteria: Criteria, tenant: str | None) -> dict[str, Any]:
+def to_vector_filter(criteria: Criteria) -> dict[str, Any]:
     """Return the same selection in the filter language of ``$vectorSearch``, which has no ``$all``.
 
-    >>> to_vector_filter(search_criteria("/crew", None, {"a": 1, "b": 2}), None) == {
+    >>> to_vector_filter(search_criteria(None, "/crew", None, {"a": 1, "b": 2})) == {
     ...     "scope_ancestors": "/crew",
     ...     "$and": [{"metadata_tokens": "a=1"}, {"metadata_tokens": "b=2"}],
     ... }
     True
     """
-    selection = to_query(criteria, tenant)
+    selection = to_query(criteria)
     if selection.pop("metadata_tokens", None):
         selection["$and"] = [{"metadata_tokens": token} for token in criteria.tokens]
     return selection
 
 
-def matches(criteria: Criteria, tenant: str | None, document: Mapping[str, Any]) -> bool:
-    """Tell whether a document meets the criteria within a tenant: what :func:`to_query` asks, asked here."""
+def matches(criteria: Criteria, document: Mapping[str, Any]) -> bool:
+    """Tell whether a document meets the criteria: what :func:`to_query` asks, asked here."""
     created_at, categories = document.get("created_at"), _elements(document, "categories")
     return (
-        (tenant is None or document.get("tenant") == tenant)
+        (criteria.tenant is None or document.get("tenant") == criteria.tenant)
         and (criteria.record_ids is None or document["_id"] in criteria.record_ids)
         and (criteria.scope == scopes.ROOT or criteria.scope in _elements(document, "scope_ancestors"))
         and (criteria.categories is None or any(one in categories for one in criteria.categories))
@@ -171,16 +186,6 @@ def _elements(document: Mapping[str, Any], name: str) -> list[Any]:
     """What an equality of MongoDB compares with: the elements of a list, or else the value itself."""
     value = document.get(name, [])
     return value if isinstance(value, list) else [value]
-
-
-def checked_ids(record_ids: Iterable[str]) -> tuple[str, ...]:
-    """Return record ids without repeats, or raise :class:`InvalidArgumentError` for what is no list of texts."""
-    return checks.texts("record_ids", record_ids)
-
-
-def checked_id(record_id: str) -> str:
-    """Return a record id, or raise :class:`InvalidArgumentError` for what is not text."""
-    return checks.text("a record id", record_id, may_be_empty=True)
 
 
 def _tokens(metadata_filter: Mapping[str, Any]) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from bson.binary import UUID_SUBTYPE
 
 from crewai_mongodb_memory.pure.times import to_utc
 
-__all__ = ["UnstorableError", "check_text", "decode", "encode", "tokens"]
+__all__ = ["UnstorableError", "check_text", "decode", "encode", "tokens", "utf16_length"]
 
 MAX_DEPTH = 90  # MongoDB refuses documents nested deeper than 100 levels
 MAX_TOKEN_BYTES = 256
@@ -139,6 +139,15 @@ def check_text(value: str, key: str) -> None:
             f"holds the lone surrogate {value[error.start]!r} at position {error.start}; "
             "clean it with text.encode('utf-8', 'replace').decode()",
         ) from error
+
+
+def utf16_length(text: str) -> int:
+    """Return the length of a text in UTF-16 units, which is how mongot's Java counts: an emoji is two.
+
+    >>> utf16_length("a€😀")
+    4
+    """
+    return len(text) + sum(character > "\uffff" for character in text)
 
 
 def decode(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Routing: whether a search goes through the vector index, and what is said if it cannot.
+"""The route of a search: through the vector index, exactly, or not at all.
 
 A filter that the index cannot take is answered by an exact search under that filter. It is never dropped, and never
 applied after the ranking.
@@ -18,70 +18,78 @@ from crewai_mongodb_memory.errors import (
 )
 from crewai_mongodb_memory.pure import scopes
 from crewai_mongodb_memory.pure.criteria import Criteria
+from crewai_mongodb_memory.pure.metadata import utf16_length
 from crewai_mongodb_memory.pure.vector_index import SIMILARITY, VectorIndex, VectorIndexState
 
-__all__ = ["Route", "SearchMode", "is_usable", "needed_paths", "route", "trouble"]
+__all__ = ["Route", "SearchMode", "needed_paths", "search_route"]
 
 SearchMode = Literal["auto", "atlas", "exact"]
 MOST_CLAUSES = 500  # Lucene takes 1,024 in a query, and a token may cost more than one
-MOST_CHARACTERS = 8000  # mongot cuts the texts that it indexes at 8,191, and then equality never holds
+MOST_UNITS = 8000  # of UTF-16: mongot cuts the texts that it indexes at 8,191, and then equality never holds
 
 
 @dataclass(frozen=True)
 class Route:
-    """How a search is answered.
+    """How a search is answered: through the index, exactly, or with an error.
 
     Attributes:
-        by_index: through the vector index; else exactly.
-        reason: why not through the index, with what to do about it; empty where that is as it should be.
+        by_index: through the vector index.
+        reason: why the search is exact, with what to do about it; empty where that is as it should be.
+        error: what to raise instead of searching.
     """
 
-    by_index: bool
+    by_index: bool = False
     reason: str = ""
+    error: MongoMemoryError | None = None
+
+    @property
+    def may_change(self) -> bool:
+        """Whether the state of the index decided against it, which may be another when the server is asked again."""
+        return bool(self.reason or self.error)
 
 
-def needed_paths(criteria: Criteria, tenant: str | None) -> frozenset[str]:
+def search_route(mode: SearchMode, index: VectorIndex, name: str, dimensions: int, criteria: Criteria) -> Route:
+    """Return how a search is answered.
+
+    Args:
+        mode: the backend's; only ``"atlas"`` gives errors.
+        index: what is known of the vector index, and ``name`` its name.
+        dimensions: of the query.
+    """
+    if mode == "exact":
+        return Route()
+    problem = _problem(index, name, dimensions)
+    if problem is not None:
+        if mode == "atlas":
+            return Route(error=problem)
+        return Route(reason=f"{problem}. Until then each search compares every record that matches")
+    missing = needed_paths(criteria) - (index.serving.filter_paths if index.serving else frozenset())
+    if missing:
+        return Route(
+            reason=f"the vector search index {name!r} cannot filter on {', '.join(sorted(missing))}, so such searches "
+            f"compare every record that matches; ensure_indexes() brings the index up to date",
+        )
+    return Route(by_index=_is_within_bounds(criteria))
+
+
+def needed_paths(criteria: Criteria) -> frozenset[str]:
     """Return the filter paths that the index has to know for these criteria."""
     asked = {
         "scope_ancestors": criteria.scope != scopes.ROOT,
         "categories": criteria.categories is not None,
         "metadata_tokens": bool(criteria.tokens),
-        "tenant": tenant is not None,
+        "tenant": criteria.tenant is not None,
     }
     return frozenset(path for path, is_asked in asked.items() if is_asked)
 
 
-def route(
-    mode: SearchMode, index: VectorIndex, name: str, dimensions: int, criteria: Criteria, tenant: str | None
-) -> Route:
-    """Return how a search is answered, given what is known of the index.
-
-    Raises:
-        VectorIndexMissingError, VectorIndexNotReadyError, VectorIndexFailedError, VectorSearchUnavailableError:
-            the mode is ``"atlas"`` and the index cannot serve.
-    """
-    problem = trouble(index, name, dimensions)
-    if problem is not None:
-        if mode == "atlas":
-            raise problem
-        return Route(by_index=False, reason=f"{problem}. Until then each search compares every record that matches")
-    missing = _missing_paths(index, criteria, tenant)
-    if missing:
-        return Route(
-            by_index=False,
-            reason=f"the vector search index {name!r} cannot filter on {', '.join(sorted(missing))}, so such searches "
-            f"compare every record that matches; ensure_indexes() brings the index up to date",
-        )
-    return Route(by_index=_is_within_bounds(criteria, tenant))
+def _is_within_bounds(criteria: Criteria) -> bool:
+    texts = [criteria.scope, criteria.tenant or "", *(criteria.categories or ())]
+    return len(criteria.tokens) <= MOST_CLAUSES and all(utf16_length(text) <= MOST_UNITS for text in texts)
 
 
-def is_usable(index: VectorIndex, dimensions: int, criteria: Criteria, tenant: str | None) -> bool:
-    """Tell whether an index can serve a search; where it cannot, it may have changed since it was asked."""
-    return trouble(index, "", dimensions) is None and not _missing_paths(index, criteria, tenant)
-
-
-def trouble(index: VectorIndex, name: str, dimensions: int) -> MongoMemoryError | None:
-    """Return the error that says why the index cannot serve, and what to do; None if it can."""
+def _problem(index: VectorIndex, name: str, dimensions: int) -> MongoMemoryError | None:
+    """The error that says why the index cannot serve, and what to do; None if it can."""
     said = f": {index.message}" if index.message else ""
     match index.state:
         case VectorIndexState.UNAVAILABLE:
@@ -107,7 +115,7 @@ def trouble(index: VectorIndex, name: str, dimensions: int) -> MongoMemoryError 
             )
         case VectorIndexState.FAILED:
             return VectorIndexFailedError(
-                f"the vector search index {name!r} has failed{said}; ensure_indexes() mends it"
+                f"the vector search index {name!r} has failed{said}; ensure_indexes() repairs it"
             )
     serving = index.serving
     if serving is None or serving.similarity != SIMILARITY or serving.dimensions != dimensions:
@@ -117,12 +125,3 @@ def trouble(index: VectorIndex, name: str, dimensions: int) -> MongoMemoryError 
             f"cosine; ensure_indexes() brings it up to date"
         )
     return None
-
-
-def _missing_paths(index: VectorIndex, criteria: Criteria, tenant: str | None) -> frozenset[str]:
-    return needed_paths(criteria, tenant) - (index.serving.filter_paths if index.serving else frozenset())
-
-
-def _is_within_bounds(criteria: Criteria, tenant: str | None) -> bool:
-    texts = [criteria.scope, tenant or "", *(criteria.categories or ())]
-    return len(criteria.tokens) <= MOST_CLAUSES and all(len(text) <= MOST_CHARACTERS for text in texts)

@@ -91,7 +91,7 @@ def test_an_error_of_the_driver_arrives_where_the_command_was_given() -> None:
         def count_documents(self, *_: Any, **__: Any) -> int:
             raise ConnectionError("gone")
 
-    def operation() -> Iterator[Command]:
+    def operation() -> Iterator[Command[int]]:
         try:
             yield Count("memories", {"a": 1})
         except ConnectionError as error:

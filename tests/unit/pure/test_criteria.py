@@ -10,8 +10,8 @@ import pytest
 from crewai_mongodb_memory.errors import InvalidArgumentError
 from crewai_mongodb_memory.pure.criteria import (
     Criteria,
-    checked_id,
     delete_criteria,
+    ids_criteria,
     scope_criteria,
     search_criteria,
     to_query,
@@ -37,8 +37,8 @@ SEARCHES: list[tuple[tuple[Any, Any, Any], dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("arguments", "query"), SEARCHES, ids=repr)
 def test_a_search_becomes_a_query(arguments: tuple[Any, Any, Any], query: dict[str, Any]) -> None:
-    assert to_query(search_criteria(*arguments), None) == query
-    assert to_query(search_criteria(*arguments), "acme") == query | {"tenant": "acme"}
+    assert to_query(search_criteria(None, *arguments)) == query
+    assert to_query(search_criteria("acme", *arguments)) == query | {"tenant": "acme"}
 
 
 DELETES: list[tuple[dict[str, Any], dict[str, Any]]] = [
@@ -60,22 +60,22 @@ DELETES: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("arguments", "query"), DELETES, ids=repr)
 def test_a_delete_becomes_a_query(arguments: dict[str, Any], query: dict[str, Any]) -> None:
-    criteria = delete_criteria(**arguments)
+    criteria = delete_criteria(None, **arguments)
     assert not criteria.matches_nothing
-    assert to_query(criteria, None) == query
-    assert to_query(criteria, "acme") == query | {"tenant": "acme"}
+    assert to_query(criteria) == query
+    assert to_query(delete_criteria("acme", **arguments)) == query | {"tenant": "acme"}
 
 
 @pytest.mark.parametrize("given", [{"record_ids": []}, {"categories": []}, {"metadata_filter": {}}], ids=repr)
 @pytest.mark.parametrize("beside", [{}, {"scope_prefix": "/a"}, {"older_than": CUT}], ids=repr)
 def test_a_delete_by_something_empty_matches_nothing(given: dict[str, Any], beside: dict[str, Any]) -> None:
-    assert delete_criteria(**given, **beside).matches_nothing
+    assert delete_criteria(None, **given, **beside).matches_nothing
 
 
 @pytest.mark.parametrize("scope", [None, ""])
 def test_a_delete_without_a_criterion_is_refused(scope: str | None) -> None:
     with pytest.raises(InvalidArgumentError, match="reset"):
-        delete_criteria(scope_prefix=scope)
+        delete_criteria(None, scope_prefix=scope)
 
 
 OPERATORS: list[Any] = [
@@ -95,42 +95,42 @@ OPERATORS: list[Any] = [
 @pytest.mark.parametrize("metadata_filter", OPERATORS, ids=repr)
 def test_a_metadata_filter_takes_values_only(metadata_filter: Any) -> None:
     with pytest.raises(InvalidArgumentError, match="metadata"):
-        search_criteria(None, None, metadata_filter)
+        search_criteria(None, None, None, metadata_filter)
     with pytest.raises(InvalidArgumentError, match="metadata"):
-        delete_criteria(metadata_filter=metadata_filter)
+        delete_criteria(None, metadata_filter=metadata_filter)
 
 
 @pytest.mark.parametrize("value", [{"$gt": ""}, 7, ["/a"], "\ud83d"], ids=repr)
 def test_a_scope_is_text(value: Any) -> None:
     with pytest.raises(InvalidArgumentError, match="scope"):
-        scope_criteria(value)
+        scope_criteria(None, value)
 
 
 @pytest.mark.parametrize("value", [{"$ne": None}, 7, None, b"x", "\ud83d"], ids=repr)
 def test_a_record_id_is_text(value: Any) -> None:
-    with pytest.raises(InvalidArgumentError, match="record id"):
-        checked_id(value)
+    with pytest.raises(InvalidArgumentError, match="record_ids"):
+        ids_criteria(None, [value])
 
 
 @pytest.mark.parametrize("name", ["categories", "record_ids"])
 @pytest.mark.parametrize("value", ["text", b"text", {"$in": []}, [{"$gt": ""}], [7], [None]], ids=repr)
 def test_a_list_is_a_list_of_texts(name: str, value: Any) -> None:
     with pytest.raises(InvalidArgumentError, match=name):
-        delete_criteria(**{name: value})
+        delete_criteria(None, **{name: value})
 
 
 def test_older_than_is_a_datetime() -> None:
     with pytest.raises(InvalidArgumentError, match="older_than"):
-        delete_criteria(older_than="2026-05-01")  # type: ignore[arg-type]
+        delete_criteria(None, older_than="2026-05-01")  # type: ignore[arg-type]
 
 
 def test_a_literal_that_looks_like_an_operator_stays_a_literal() -> None:
-    assert to_query(scope_criteria("$where"), None) == {"scope_ancestors": "/$where"}
-    assert to_query(Criteria(record_ids=("$ne",)), None) == {"_id": "$ne"}
+    assert to_query(scope_criteria(None, "$where")) == {"scope_ancestors": "/$where"}
+    assert to_query(Criteria(None, record_ids=("$ne",))) == {"_id": "$ne"}
 
 
 @pytest.mark.parametrize("scope", ["  ", "//", " / / ", "/ /"])
 def test_what_an_empty_variable_leaves_of_a_path_is_no_criterion(scope: str) -> None:
     with pytest.raises(InvalidArgumentError, match="reset"):
-        delete_criteria(scope_prefix=scope)
-    assert to_query(delete_criteria(scope_prefix=scope, record_ids=["1"]), None) == {"_id": "1"}
+        delete_criteria(None, scope_prefix=scope)
+    assert to_query(delete_criteria(None, scope_prefix=scope, record_ids=["1"])) == {"_id": "1"}

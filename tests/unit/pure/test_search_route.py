@@ -15,27 +15,27 @@ from crewai_mongodb_memory.errors import (
 )
 from crewai_mongodb_memory.pure.criteria import Criteria, search_criteria
 from crewai_mongodb_memory.pure.pipelines import CANDIDATES, HAS_VECTOR, SCORE, vector_search
-from crewai_mongodb_memory.pure.search_route import Route, needed_paths, route
+from crewai_mongodb_memory.pure.search_route import Route, needed_paths, search_route
 from crewai_mongodb_memory.pure.vector_index import FILTER_PATHS, Definition, VectorIndex, VectorIndexState
 
 FULL = Definition(1024, "cosine", frozenset(FILTER_PATHS))
 READY = VectorIndex(VectorIndexState.READY, serving=FULL, latest=FULL)
-EVERYTHING = Criteria()
+EVERYTHING = Criteria(None)
 
 
 def serving(definition: Definition, state: VectorIndexState = VectorIndexState.READY) -> VectorIndex:
     return VectorIndex(state, serving=definition, latest=definition)
 
 
-def way(mode: Any, index: VectorIndex, criteria: Criteria = EVERYTHING, tenant: str | None = None) -> Route:
-    return route(mode, index, "idx", 1024, criteria, tenant)
+def way(mode: Any, index: VectorIndex, criteria: Criteria = EVERYTHING) -> Route:
+    return search_route(mode, index, "idx", 1024, criteria)
 
 
 @pytest.mark.parametrize("mode", ["auto", "atlas"])
 @pytest.mark.parametrize("state", [VectorIndexState.READY, VectorIndexState.STALE])
 def test_an_index_that_serves_is_used(mode: Any, state: VectorIndexState) -> None:
-    criteria = search_criteria("/a", ["c"], {"k": 1})
-    assert way(mode, serving(FULL, state), criteria, "acme") == Route(by_index=True)
+    criteria = search_criteria("acme", "/a", ["c"], {"k": 1})
+    assert way(mode, serving(FULL, state), criteria) == Route(by_index=True)
 
 
 TROUBLES: list[tuple[VectorIndex, type[MongoMemoryError], str]] = [
@@ -54,29 +54,29 @@ TROUBLES: list[tuple[VectorIndex, type[MongoMemoryError], str]] = [
 def test_one_that_cannot_serve_is_an_error_on_atlas_and_a_reason_elsewhere(
     index: VectorIndex, error: type[MongoMemoryError], said: str
 ) -> None:
-    with pytest.raises(error, match=said):
-        way("atlas", index)
-    found = way("auto", index)
-    assert not found.by_index
-    assert said in found.reason
+    refused = way("atlas", index)
+    assert type(refused.error) is error
+    assert said in str(refused.error)
+    exact = way("auto", index)
+    assert said in exact.reason
+    assert (exact.by_index, exact.error, exact.may_change, refused.may_change) == (False, None, True, True)
+    assert way("exact", index) == Route()
 
 
 @pytest.mark.parametrize("mode", ["auto", "atlas"])
 @pytest.mark.parametrize(
-    ("path", "criteria", "tenant"),
+    ("path", "criteria"),
     [
-        ("scope_ancestors", search_criteria("/a", None, None), None),
-        ("categories", search_criteria(None, ["c"], None), None),
-        ("metadata_tokens", search_criteria(None, None, {"k": 1}), None),
-        ("tenant", EVERYTHING, "acme"),
+        ("scope_ancestors", search_criteria(None, "/a", None, None)),
+        ("categories", search_criteria(None, None, ["c"], None)),
+        ("metadata_tokens", search_criteria(None, None, None, {"k": 1})),
+        ("tenant", Criteria("acme")),
     ],
 )
-def test_a_filter_that_the_index_cannot_take_is_answered_exactly(
-    mode: Any, path: str, criteria: Criteria, tenant: str | None
-) -> None:
-    assert needed_paths(criteria, tenant) == {path}
+def test_a_filter_that_the_index_cannot_take_is_answered_exactly(mode: Any, path: str, criteria: Criteria) -> None:
+    assert needed_paths(criteria) == {path}
     lacking = serving(Definition(1024, "cosine", FULL.filter_paths - {path}))
-    found = way(mode, lacking, criteria, tenant)
+    found = way(mode, lacking, criteria)
     assert not found.by_index
     assert path in found.reason
     assert way(mode, lacking).by_index
@@ -85,11 +85,14 @@ def test_a_filter_that_the_index_cannot_take_is_answered_exactly(
 @pytest.mark.parametrize(
     "criteria",
     [
-        search_criteria(f"/{'x' * 9000}", None, None),
-        search_criteria(None, ["x" * 9000], None),
-        search_criteria(None, None, {"k": [str(number) for number in range(600)]}),
+        search_criteria(None, f"/{'x' * 9000}", None, None),
+        search_criteria(None, f"/{'😀' * 4500}", None, None),
+        search_criteria(None, None, ["😀" * 4500], None),
+        Criteria("😀" * 4500),
+        search_criteria(None, None, ["x" * 9000], None),
+        search_criteria(None, None, None, {"k": [str(number) for number in range(600)]}),
     ],
-    ids=["scope", "category", "metadata"],
+    ids=["scope", "scope of emoji", "category of emoji", "tenant of emoji", "category", "metadata"],
 )
 def test_a_filter_over_the_bounds_of_the_index_is_answered_exactly(criteria: Criteria) -> None:
     assert way("atlas", READY, criteria) == Route(by_index=False)

@@ -8,12 +8,16 @@ import pickle
 import subprocess
 import sys
 import traceback
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from http.server import ThreadingHTTPServer
 from typing import Any
 
+import numpy as np
 import pytest
 from crewai import Memory
+from crewai.events import crewai_event_bus
+from crewai.events.types.memory_events import MemorySaveFailedEvent
 from crewai.memory.types import embed_texts
 from pydantic import SecretStr
 from voyageai.client import Client
@@ -133,13 +137,20 @@ def test_nothing_and_blanks_are_not_sent(api: FakeVoyage, embed: VoyageEmbedder)
     assert api.bodies[0]["input"] == ["a fox", "snow"]
 
 
-@pytest.mark.parametrize("text", ["Grüße, 世界! 👋", "half a pair \ud83d"])
-def test_any_text_can_be_sent(api: FakeVoyage, embed: VoyageEmbedder, text: str) -> None:
-    api.replies = [
-        lambda handler: handler.answer(200, handler.embedded({"input": ["x"], "output_dimension": 1024, "model": "m"}))
-    ]
-    assert embed([text]) == [vector_of("x")]
-    assert api.bodies[0]["input"] == [text]
+@pytest.mark.parametrize(
+    ("text", "sent"), [("Grüße, 世界! 👋", "Grüße, 世界! 👋"), ("half a pair \ud83d", "half a pair \ufffd")], ids=ascii
+)
+def test_any_text_can_be_sent(api: FakeVoyage, embed: VoyageEmbedder, text: str, sent: str) -> None:
+    assert embed(["a fox", text]) == [vector_of("a fox"), vector_of(sent)]
+    assert embed.embed_query(text) == vector_of(sent)
+    assert [body["input"] for body in api.bodies] == [["a fox", sent], [sent]]
+
+
+@pytest.mark.parametrize("kind", [tuple, iter, np.array], ids=["tuple", "iterator", "array"])
+def test_any_iterable_of_texts_is_sent_in_its_order(embed: VoyageEmbedder, kind: Callable[[Any], Any]) -> None:
+    texts = ["a fox", "", "snow"]
+    expected = [vector_of("a fox"), [0.0] * 1024, vector_of("snow")]
+    assert embed(kind(texts)) == embed.embed_documents(kind(texts)) == expected
 
 
 def test_a_single_text_in_place_of_a_list_is_refused(embed: VoyageEmbedder) -> None:
@@ -428,4 +439,44 @@ def test_crewai_takes_it(embed: VoyageEmbedder, backend: MongoStorageBackend) ->
     for fact in ("Ada drinks tea", "Bob plays chess"):
         memory.remember(fact, scope="/team", categories=["c"], importance=0.5, metadata={"by": "test"})
     assert memory.recall("Bob plays chess", limit=1, depth="shallow")[0].record.content == "Bob plays chess"
+    memory.close()
+
+
+def remember_in_background(memory: Memory, contents: list[str]) -> list[str]:
+    """Have CrewAI remember texts in the background; return the errors that its events tell of."""
+    told: list[str] = []
+    with crewai_event_bus.scoped_handlers():
+        crewai_event_bus.on(MemorySaveFailedEvent)(lambda _, event: told.append(event.error))
+        memory.remember_many(contents, scope="/team", categories=["c"], importance=0.5)
+        memory._save_pool.submit(int).result()  # its one thread tells of an error after the save is over
+        crewai_event_bus.flush()
+    return told
+
+
+@pytest.mark.parametrize("kind", ["offline", "voyage"])
+def test_a_text_that_cannot_be_stored_is_named_in_the_log_and_the_event(
+    api: FakeVoyage, backend: MongoStorageBackend, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    api.change = lambda vectors: np.eye(1024)[: len(vectors)].tolist()  # CrewAI drops near-duplicates
+    embed = OfflineEmbedder() if kind == "offline" else VoyageEmbedder(KEY, base_url=api.base_url)
+    memory = Memory(embedder=embed, storage=backend, llm=ScriptedLLM())
+    (told,) = remember_in_background(memory, ["Ada drinks tea", "half a pair \ud83d", "Bob plays chess"])
+    for said in (told, caplog.text):
+        assert "content: holds the lone surrogate '\\ud83d' at position 12" in said
+    assert remember_in_background(memory, ["Ada drinks tea", "Bob plays chess"]) == []
+    assert sorted(record.content for record in memory.list_records()) == ["Ada drinks tea", "Bob plays chess"]
+    memory.close()
+
+
+def test_a_failure_in_the_background_is_in_the_log_and_the_event(
+    api: FakeVoyage, embed: VoyageEmbedder, backend: MongoStorageBackend, caplog: pytest.LogCaptureFixture
+) -> None:
+    memory = Memory(embedder=embed, storage=backend, llm=ScriptedLLM())
+    api.replies = [status(400)]
+    (told,) = remember_in_background(memory, ["Ada drinks tea", "Bob plays chess"])
+    for said in (told, caplog.text):
+        assert "Voyage AI rejected the request" in said
+        assert "as ordered: 400" in said
+    assert f"{embed!r} embedded nothing: InvalidArgumentError" in caplog.text
+    assert memory.list_records() == []
     memory.close()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from crewai_mongodb_memory.embedders.error_log import errors_logged
+from crewai_mongodb_memory.embedders.texts import checked_text, checked_texts
 from crewai_mongodb_memory.errors import InvalidArgumentError
 from crewai_mongodb_memory.lifecycle.copies import SharedByCopies
 from crewai_mongodb_memory.lifecycle.locks import ForkSafeLock
@@ -53,18 +55,21 @@ class OfflineEmbedder(SharedByCopies):
     def __init__(self) -> None:
         self._arguments = {}
 
-    def __call__(self, texts: Sequence[str]) -> list[list[float]]:
-        """Embed texts: one vector each, in the order given; an empty list loads nothing."""
-        if isinstance(texts, str):
-            raise InvalidArgumentError("an embedder takes a list of texts; embed_query(text) takes a single one")
-        return [self.embed_query(text) for text in texts]
+    def __call__(self, texts: Iterable[str]) -> list[list[float]]:
+        """Embed texts: one vector each, in the order given; an empty list does not load the model."""
+        with errors_logged(self):
+            return [self._embed(text) for text in checked_texts(texts)]
 
-    def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
-        """Embed texts to store: what a call of the embedder does, since this model treats all texts alike."""
+    def embed_documents(self, texts: Iterable[str]) -> list[list[float]]:
+        """Embed texts to store. The model treats documents and queries alike, so this is the same as a call."""
         return self(texts)
 
     def embed_query(self, text: str) -> list[float]:
-        """Embed one text to search with: the vector that the same text gets in a list."""
+        """Embed one text to search with: the vector is the one that the same text gets in a list."""
+        with errors_logged(self):
+            return self._embed(checked_text(text))
+
+    def _embed(self, text: str) -> list[float]:
         vector = _shared_model().embed(text)
         return [*map(float, vector), *([0.0] * (self.dimensions - len(vector)))]
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from textwrap import shorten
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from pydantic import SecretStr
 
+from crewai_mongodb_memory.embedders.error_log import errors_logged
+from crewai_mongodb_memory.embedders.texts import checked_text, checked_texts
 from crewai_mongodb_memory.errors import EmbedderError, InvalidArgumentError, MongoMemoryError
 from crewai_mongodb_memory.lifecycle.copies import SharedByCopies
 
@@ -121,17 +123,20 @@ class VoyageEmbedder(SharedByCopies):
             "base_url": base_url,
         }
 
-    def __call__(self, texts: Sequence[str]) -> list[list[float]]:
+    def __call__(self, texts: Iterable[str]) -> list[list[float]]:
         """Embed texts: one vector each, in the order given; an empty list calls nobody."""
-        return self._embed(texts, self.input_type)
+        with errors_logged(self):
+            return self._embed(checked_texts(texts), self.input_type)
 
-    def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
+    def embed_documents(self, texts: Iterable[str]) -> list[list[float]]:
         """Embed texts to store, in the order given; Voyage AI is told that they are documents."""
-        return self._embed(texts, "document")
+        with errors_logged(self):
+            return self._embed(checked_texts(texts), "document")
 
     def embed_query(self, text: str) -> list[float]:
         """Embed one text to search with; Voyage AI is told that it is a query."""
-        return self._embed([text], "query")[0]
+        with errors_logged(self):
+            return self._embed([checked_text(text)], "query")[0]
 
     @property
     def json_name(self) -> str:
@@ -142,9 +147,7 @@ class VoyageEmbedder(SharedByCopies):
     def __repr__(self) -> str:
         return self.json_name
 
-    def _embed(self, texts: Sequence[str], input_type: InputType | None) -> list[list[float]]:
-        if isinstance(texts, str):
-            raise InvalidArgumentError("an embedder takes a list of texts; embed_query(text) takes a single one")
+    def _embed(self, texts: list[str], input_type: InputType | None) -> list[list[float]]:
         sent = [text for text in texts if text.strip()]  # the API rejects a whole list for one empty text
         batches = _batches(sent, _TOKENS_A_CALL.get(self.model, _TOKENS_A_CALL_OF_OTHERS))
         vectors = iter([vector for batch in batches for vector in self._embed_batch(batch, input_type)])
@@ -240,12 +243,12 @@ def _checked_key(given: SecretStr | None) -> SecretStr:
     return SecretStr(key)
 
 
-def _batches(texts: Sequence[str], most_tokens: int) -> Iterator[list[str]]:
+def _batches(texts: list[str], most_tokens: int) -> Iterator[list[str]]:
     """Cut texts into calls, by bytes: a token is one at least, and no tokenizer has to be downloaded."""
     batch: list[str] = []
     tokens = 0
     for text in texts:
-        size = len(text.encode("utf-8", "surrogatepass")) + _TOKENS_OF_A_PROMPT
+        size = len(text.encode()) + _TOKENS_OF_A_PROMPT
         if batch and (len(batch) == _TEXTS_A_CALL or tokens + size > most_tokens):
             yield batch
             batch, tokens = [], 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 import pickle
 import subprocess
 import sys
@@ -387,22 +386,6 @@ def test_a_pickle_holds_a_key_that_was_given_and_none_from_the_variable(monkeypa
 
 
 # Arguments, imports, CrewAI
-
-
-@pytest.mark.parametrize(
-    ("argument", "value"),
-    [
-        ("dimensions", 0),
-        ("attempts", 0),
-        ("timeout", 0),
-        ("timeout", math.nan),
-        ("input_type", "passage"),
-        ("base_url", "ai.mongodb.com/v1"),
-    ],
-)
-def test_arguments_that_cannot_be_used_are_refused(argument: str, value: Any) -> None:
-    with pytest.raises(InvalidArgumentError, match=argument):
-        VoyageEmbedder(KEY, **{argument: value})
 
 
 def test_a_missing_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from collections.abc import Iterable, Iterator
 from textwrap import shorten
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import TYPE_CHECKING, Final
 
 from pydantic import SecretStr
 
 from crewai_mongodb_memory.embedders.error_log import errors_logged
 from crewai_mongodb_memory.embedders.texts import checked_text, checked_texts
+from crewai_mongodb_memory.embedders.voyage_arguments import (
+    KEY_VARIABLE,
+    InputType,
+    checked_attempts,
+    checked_base_url,
+    checked_dimensions,
+    checked_input_type,
+    checked_model,
+    checked_timeout,
+    given_key,
+    key_in_use,
+)
 from crewai_mongodb_memory.errors import EmbedderError, InvalidArgumentError, MongoMemoryError
 from crewai_mongodb_memory.lifecycle.copies import SharedByCopies
 
@@ -22,9 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["InputType", "VoyageEmbedder"]
 
-InputType = Literal["query", "document"]
-
-_KEY_VARIABLE = "VOYAGE_API_KEY"
 _TEXTS_A_CALL = 128
 _TOKENS_A_CALL = {
     "voyage-2": 320_000,
@@ -99,28 +107,22 @@ class VoyageEmbedder(SharedByCopies):
         timeout: float = 30.0,
         base_url: str | None = None,
     ) -> None:
-        if not (dimensions >= 1 and attempts >= 1 and timeout > 0):
-            raise InvalidArgumentError("dimensions and attempts are at least 1, and timeout is more than 0 seconds")
-        if input_type not in (None, *get_args(InputType)):
-            raise InvalidArgumentError(f"input_type is 'query', 'document' or None, not {input_type!r}")
-        if base_url is not None and not base_url.startswith(("https://", "http://")):
-            raise InvalidArgumentError("base_url starts with https:// or http://")
-        given = SecretStr(api_key) if isinstance(api_key, str) else api_key
-        self.model: Final = model
-        self.dimensions: Final = dimensions
-        self.input_type: Final = input_type
-        self._attempts = attempts
-        self._timeout = timeout
-        self._base_url = base_url.rstrip("/") if base_url else None
-        self._key = _checked_key(given)
+        given = given_key(api_key)
+        self._key = key_in_use(given)
+        self.model: Final = checked_model(model)
+        self.dimensions: Final = checked_dimensions(dimensions)
+        self.input_type: Final = checked_input_type(input_type)
+        self._attempts = checked_attempts(attempts)
+        self._timeout = checked_timeout(timeout)
+        self._base_url = checked_base_url(base_url)
         self._arguments = {
             "api_key": given,
-            "model": model,
-            "dimensions": dimensions,
-            "input_type": input_type,
-            "attempts": attempts,
-            "timeout": timeout,
-            "base_url": base_url,
+            "model": self.model,
+            "dimensions": self.dimensions,
+            "input_type": self.input_type,
+            "attempts": self._attempts,
+            "timeout": self._timeout,
+            "base_url": self._base_url,
         }
 
     def __call__(self, texts: Iterable[str]) -> list[list[float]]:
@@ -218,7 +220,7 @@ class VoyageEmbedder(SharedByCopies):
             return EmbedderError(f"Voyage AI gave no embeddings ({found}; attempts: {self._attempts}){advice}")
         if status in (401, 403):
             return InvalidArgumentError(
-                f"Voyage AI does not accept the key ({found}): check api_key or ${_KEY_VARIABLE}, and that the key "
+                f"Voyage AI does not accept the key ({found}): check api_key or ${KEY_VARIABLE}, and that the key "
                 f"may use {self.model}"
             )
         return InvalidArgumentError(
@@ -228,19 +230,6 @@ class VoyageEmbedder(SharedByCopies):
 
     def _shown(self, text: str) -> str:
         return shorten(text.replace(self._key.get_secret_value(), "***"), _LONGEST_DETAIL, placeholder=" …")
-
-
-def _checked_key(given: SecretStr | None) -> SecretStr:
-    """The key; here and not at the first text, since CrewAI embeds in the background and keeps errors to itself."""
-    key = ((given.get_secret_value() if given else "") or os.environ.get(_KEY_VARIABLE, "")).strip()
-    if not key:
-        raise InvalidArgumentError(
-            f"VoyageEmbedder needs a key: set {_KEY_VARIABLE}, or pass api_key; OfflineEmbedder() needs none"
-        )
-    if not (key.isascii() and key.isprintable()) or " " in key:
-        # A header cannot hold it, and the error of the HTTP library would show it.
-        raise InvalidArgumentError(f"the key in api_key or ${_KEY_VARIABLE} has characters that no key has")
-    return SecretStr(key)
 
 
 def _batches(texts: list[str], most_tokens: int) -> Iterator[list[str]]:

@@ -6,9 +6,11 @@ import copy
 import pickle
 import subprocess
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from email.utils import formatdate
 from http.server import ThreadingHTTPServer
 from typing import Any
 
@@ -28,8 +30,8 @@ from tests.fake_voyage import KEY, FakeVoyage, Handler, Reply, vector_of
 from tests.scripted import ScriptedLLM
 
 
-def status(code: int, body: Any = None) -> Reply:
-    return lambda handler: handler.answer(code, {"detail": f"as ordered: {code}"} if body is None else body)
+def status(code: int, body: Any = None, headers: dict[str, str] | None = None) -> Reply:
+    return lambda handler: handler.answer(code, {"detail": f"as ordered: {code}"} if body is None else body, headers)
 
 
 def silence(handler: Handler) -> None:
@@ -45,7 +47,7 @@ def hang_up(handler: Handler) -> None:
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The pauses that would have been made."""
     made: list[float] = []
-    monkeypatch.setattr(voyage, "_pause", made.append)
+    monkeypatch.setattr(voyage, "_sleep", made.append)
     return made
 
 
@@ -212,11 +214,88 @@ def test_what_may_pass_is_known_whatever_the_body(api: FakeVoyage, embed: Voyage
     assert embed(["a fox"]) == [vector_of("a fox")]
 
 
-def test_no_two_clients_come_back_at_the_same_time(api: FakeVoyage, embed: VoyageEmbedder, pauses: list[float]) -> None:
-    api.replies = [status(429)] * 2
-    embed(["a fox"])
-    api.replies = [status(429)] * 2
-    embed(["a fox"])
+@pytest.mark.parametrize(("code", "body"), [(429, None), (429, "<html>slow down</html>"), (500, None), (503, None)])
+@pytest.mark.parametrize(
+    ("headers", "least", "most"),
+    [
+        ({"Retry-After": "0"}, 1, 2),
+        ({"Retry-After": "1"}, 1, 2),
+        ({"Retry-After": "7"}, 7, 8),
+        ({"retry-after": " 7.2 "}, 8, 9),
+        ({"Retry-After": "60"}, 60, 61),
+        ({"Retry-After": "Wed, 21 Oct 2026 07:28:40 GMT", "Date": "Wed, 21 Oct 2026 07:28:00 GMT"}, 40, 41),
+        ({"Retry-After": "Wed, 21 Oct 2015 07:28:40 GMT", "Date": "today"}, 1, 2),
+        ({"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}, 1, 2),
+        ({"Retry-After": "Wed, 21 Oct 2015 07:28:00 -0000"}, 1, 2),
+        ({"Retry-After": "soon"}, 1, 2),
+        ({"Retry-After": "-5"}, 1, 2),
+        ({"Retry-After": "nan"}, 1, 2),
+        ({"Retry-After": ""}, 1, 2),
+        ({}, 1, 2),
+    ],
+    ids=str,
+)
+def test_a_pause_is_as_long_as_the_server_asks(
+    api: FakeVoyage,
+    embed: VoyageEmbedder,
+    pauses: list[float],
+    code: int,
+    body: Any,
+    headers: dict[str, str],
+    least: float,
+    most: float,
+) -> None:
+    api.replies = [status(code, body, headers)]
+    assert embed(["a fox"]) == [vector_of("a fox")]
+    (pause,) = pauses
+    assert least <= pause <= most
+
+
+def test_a_date_without_the_servers_clock_is_compared_with_ours(
+    api: FakeVoyage, embed: VoyageEmbedder, pauses: list[float]
+) -> None:
+    api.replies = [status(503, headers={"Retry-After": formatdate(time.time() + 30, usegmt=True), "Date": ""})]
+    assert embed(["a fox"]) == [vector_of("a fox")]
+    assert 25 <= pauses[0] <= 31
+
+
+@pytest.mark.parametrize(
+    ("headers", "told"),
+    [
+        ({"Retry-After": "61"}, "61 s"),
+        ({"Retry-After": "3600"}, "3,600 s"),
+        ({"Retry-After": "60.1"}, "61 s"),
+        ({"Retry-After": "9" * 5000}, "1,000,000,000 s"),
+        ({"Retry-After": "Wed, 21 Oct 2026 08:28:00 GMT", "Date": "Wed, 21 Oct 2026 07:28:00 GMT"}, "3,600 s"),
+    ],
+    ids=lambda value: f"{value!s:.40}",
+)
+@pytest.mark.parametrize("code", [429, 503])
+def test_a_longer_wait_is_told_at_once(
+    api: FakeVoyage, embed: VoyageEmbedder, pauses: list[float], code: int, headers: dict[str, str], told: str
+) -> None:
+    api.replies = [status(code, headers=headers)] * 3
+    with pytest.raises(
+        EmbedderError, match=rf"attempts: 1\): try again in {told}, as Voyage AI asks, more than the 60 s"
+    ):
+        embed(["a fox"])
+    assert len(api.bodies) == 1
+    assert pauses == []
+
+
+def test_the_last_attempt_tells_how_long_to_wait(api: FakeVoyage, embed: VoyageEmbedder) -> None:
+    api.replies = [status(429, headers={"Retry-After": "20"})] * 3
+    with pytest.raises(EmbedderError, match=r"attempts: 3\): try again in 20 s, as Voyage AI asks; an account without"):
+        embed(["a fox"])
+
+
+@pytest.mark.parametrize("headers", [{}, {"Retry-After": "9"}], ids=str)
+def test_no_two_clients_come_back_at_the_same_time(
+    api: FakeVoyage, embed: VoyageEmbedder, pauses: list[float], headers: dict[str, str]
+) -> None:
+    for _ in range(2):
+        api.replies = [status(429, headers=headers)] * 2
+        embed(["a fox"])
     assert len(set(pauses)) == 4
 
 

@@ -360,6 +360,19 @@ def test_an_answer_of_somebody_else_is_refused(api: FakeVoyage, embed: VoyageEmb
     assert len(api.bodies) == 3
 
 
+@pytest.mark.parametrize("error", [ImportError("torch is required"), OSError("no such certificates")], ids=repr)
+def test_what_this_machine_lacks_is_an_error_of_this_library(
+    embed: VoyageEmbedder, pauses: list[float], monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(Client, "embed", fail)
+    with pytest.raises(InvalidArgumentError, match=f"for voyage-3.5 .{type(error).__name__}: {error}"):
+        embed(["a fox"])
+    assert pauses == []
+
+
 def test_an_error_stays_short(api: FakeVoyage, embed: VoyageEmbedder) -> None:
     api.replies = [status(403, "<html>" + "no entry " * 1000)]
     with pytest.raises(InvalidArgumentError) as raised:

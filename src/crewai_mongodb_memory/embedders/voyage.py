@@ -218,6 +218,11 @@ class VoyageEmbedder(SharedByCopies):
         try:
             answer = client.embed(texts, self.model, input_type, truncation=True, output_dimension=size)
             return [[*map(float, vector)] for vector in answer.embeddings]
+        except (ImportError, OSError) as error:  # a model that the client runs itself, a missing file of certificates
+            found = self._excerpt(f"{type(error).__name__}: {error}")
+            raise InvalidArgumentError(
+                f"Voyage AI's client cannot send the request for {self.model} ({found})"
+            ) from None
         except (AttributeError, LookupError, TypeError, ValueError) as error:  # the client checks no answer
             found = self._excerpt(f"{type(error).__name__}: {error}")
             raise EmbedderError(f"the answer is not one of Voyage AI's ({found}): is base_url right?") from None

@@ -90,9 +90,12 @@ class Handler(BaseHTTPRequestHandler):
         ]
         return {"object": "list", "data": data, "model": body["model"], "usage": {"total_tokens": 1}}
 
-    def answer(self, status: int, body: Any) -> None:
+    def answer(self, status: int, body: Any, headers: dict[str, str] | None = None) -> None:
+        """Send an answer: text as a page, anything else as JSON; ``headers`` may replace the date."""
         content = body.encode() if isinstance(body, str) else json.dumps(body).encode()
-        self.send_response(status)
+        self.send_response_only(status)
+        for name, value in {"Date": self.date_time_string(), **(headers or {})}.items():
+            self.send_header(name, value)
         self.send_header("Content-Type", "text/html" if isinstance(body, str) else "application/json")
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()

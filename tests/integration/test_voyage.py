@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import copy
-import math
 import pickle
 import subprocess
 import sys
+import time
 import traceback
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from email.utils import formatdate
 from http.server import ThreadingHTTPServer
 from typing import Any
 
+import numpy as np
 import pytest
 from crewai import Memory
+from crewai.events import crewai_event_bus
+from crewai.events.types.memory_events import MemorySaveFailedEvent
 from crewai.memory.types import embed_texts
 from pydantic import SecretStr
 from voyageai.client import Client
@@ -25,8 +30,8 @@ from tests.fake_voyage import KEY, FakeVoyage, Handler, Reply, vector_of
 from tests.scripted import ScriptedLLM
 
 
-def status(code: int, body: Any = None) -> Reply:
-    return lambda handler: handler.answer(code, {"detail": f"as ordered: {code}"} if body is None else body)
+def status(code: int, body: Any = None, headers: dict[str, str] | None = None) -> Reply:
+    return lambda handler: handler.answer(code, {"detail": f"as ordered: {code}"} if body is None else body, headers)
 
 
 def silence(handler: Handler) -> None:
@@ -42,7 +47,7 @@ def hang_up(handler: Handler) -> None:
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The pauses that would have been made."""
     made: list[float] = []
-    monkeypatch.setattr(voyage, "_pause", made.append)
+    monkeypatch.setattr(voyage, "_sleep", made.append)
     return made
 
 
@@ -133,13 +138,20 @@ def test_nothing_and_blanks_are_not_sent(api: FakeVoyage, embed: VoyageEmbedder)
     assert api.bodies[0]["input"] == ["a fox", "snow"]
 
 
-@pytest.mark.parametrize("text", ["Grüße, 世界! 👋", "half a pair \ud83d"])
-def test_any_text_can_be_sent(api: FakeVoyage, embed: VoyageEmbedder, text: str) -> None:
-    api.replies = [
-        lambda handler: handler.answer(200, handler.embedded({"input": ["x"], "output_dimension": 1024, "model": "m"}))
-    ]
-    assert embed([text]) == [vector_of("x")]
-    assert api.bodies[0]["input"] == [text]
+@pytest.mark.parametrize(
+    ("text", "sent"), [("Grüße, 世界! 👋", "Grüße, 世界! 👋"), ("half a pair \ud83d", "half a pair \ufffd")], ids=ascii
+)
+def test_any_text_can_be_sent(api: FakeVoyage, embed: VoyageEmbedder, text: str, sent: str) -> None:
+    assert embed(["a fox", text]) == [vector_of("a fox"), vector_of(sent)]
+    assert embed.embed_query(text) == vector_of(sent)
+    assert [body["input"] for body in api.bodies] == [["a fox", sent], [sent]]
+
+
+@pytest.mark.parametrize("kind", [tuple, iter, np.array], ids=["tuple", "iterator", "array"])
+def test_any_iterable_of_texts_is_sent_in_its_order(embed: VoyageEmbedder, kind: Callable[[Any], Any]) -> None:
+    texts = ["a fox", "", "snow"]
+    expected = [vector_of("a fox"), [0.0] * 1024, vector_of("snow")]
+    assert embed(kind(texts)) == embed.embed_documents(kind(texts)) == expected
 
 
 def test_a_single_text_in_place_of_a_list_is_refused(embed: VoyageEmbedder) -> None:
@@ -202,11 +214,88 @@ def test_what_may_pass_is_known_whatever_the_body(api: FakeVoyage, embed: Voyage
     assert embed(["a fox"]) == [vector_of("a fox")]
 
 
-def test_no_two_clients_come_back_at_the_same_time(api: FakeVoyage, embed: VoyageEmbedder, pauses: list[float]) -> None:
-    api.replies = [status(429)] * 2
-    embed(["a fox"])
-    api.replies = [status(429)] * 2
-    embed(["a fox"])
+@pytest.mark.parametrize(("code", "body"), [(429, None), (429, "<html>slow down</html>"), (500, None), (503, None)])
+@pytest.mark.parametrize(
+    ("headers", "least", "most"),
+    [
+        ({"Retry-After": "0"}, 1, 2),
+        ({"Retry-After": "1"}, 1, 2),
+        ({"Retry-After": "7"}, 7, 8),
+        ({"retry-after": " 7.2 "}, 8, 9),
+        ({"Retry-After": "60"}, 60, 61),
+        ({"Retry-After": "Wed, 21 Oct 2026 07:28:40 GMT", "Date": "Wed, 21 Oct 2026 07:28:00 GMT"}, 40, 41),
+        ({"Retry-After": "Wed, 21 Oct 2015 07:28:40 GMT", "Date": "today"}, 1, 2),
+        ({"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}, 1, 2),
+        ({"Retry-After": "Wed, 21 Oct 2015 07:28:00 -0000"}, 1, 2),
+        ({"Retry-After": "soon"}, 1, 2),
+        ({"Retry-After": "-5"}, 1, 2),
+        ({"Retry-After": "nan"}, 1, 2),
+        ({"Retry-After": ""}, 1, 2),
+        ({}, 1, 2),
+    ],
+    ids=str,
+)
+def test_a_pause_is_as_long_as_the_server_asks(
+    api: FakeVoyage,
+    embed: VoyageEmbedder,
+    pauses: list[float],
+    code: int,
+    body: Any,
+    headers: dict[str, str],
+    least: float,
+    most: float,
+) -> None:
+    api.replies = [status(code, body, headers)]
+    assert embed(["a fox"]) == [vector_of("a fox")]
+    (pause,) = pauses
+    assert least <= pause <= most
+
+
+def test_a_date_without_the_servers_clock_is_compared_with_ours(
+    api: FakeVoyage, embed: VoyageEmbedder, pauses: list[float]
+) -> None:
+    api.replies = [status(503, headers={"Retry-After": formatdate(time.time() + 30, usegmt=True), "Date": ""})]
+    assert embed(["a fox"]) == [vector_of("a fox")]
+    assert 25 <= pauses[0] <= 31
+
+
+@pytest.mark.parametrize(
+    ("headers", "told"),
+    [
+        ({"Retry-After": "61"}, "61 s"),
+        ({"Retry-After": "3600"}, "3,600 s"),
+        ({"Retry-After": "60.1"}, "61 s"),
+        ({"Retry-After": "9" * 5000}, "1,000,000,000 s"),
+        ({"Retry-After": "Wed, 21 Oct 2026 08:28:00 GMT", "Date": "Wed, 21 Oct 2026 07:28:00 GMT"}, "3,600 s"),
+    ],
+    ids=lambda value: f"{value!s:.40}",
+)
+@pytest.mark.parametrize("code", [429, 503])
+def test_a_longer_wait_is_told_at_once(
+    api: FakeVoyage, embed: VoyageEmbedder, pauses: list[float], code: int, headers: dict[str, str], told: str
+) -> None:
+    api.replies = [status(code, headers=headers)] * 3
+    with pytest.raises(
+        EmbedderError, match=rf"attempts: 1\): try again in {told}, as Voyage AI asks, more than the 60 s"
+    ):
+        embed(["a fox"])
+    assert len(api.bodies) == 1
+    assert pauses == []
+
+
+def test_the_last_attempt_tells_how_long_to_wait(api: FakeVoyage, embed: VoyageEmbedder) -> None:
+    api.replies = [status(429, headers={"Retry-After": "20"})] * 3
+    with pytest.raises(EmbedderError, match=r"attempts: 3\): try again in 20 s, as Voyage AI asks; an account without"):
+        embed(["a fox"])
+
+
+@pytest.mark.parametrize("headers", [{}, {"Retry-After": "9"}], ids=str)
+def test_no_two_clients_come_back_at_the_same_time(
+    api: FakeVoyage, embed: VoyageEmbedder, pauses: list[float], headers: dict[str, str]
+) -> None:
+    for _ in range(2):
+        api.replies = [status(429, headers=headers)] * 2
+        embed(["a fox"])
     assert len(set(pauses)) == 4
 
 
@@ -269,6 +358,19 @@ def test_an_answer_of_somebody_else_is_refused(api: FakeVoyage, embed: VoyageEmb
     with pytest.raises(EmbedderError):
         embed(["a fox"])
     assert len(api.bodies) == 3
+
+
+@pytest.mark.parametrize("error", [ImportError("torch is required"), OSError("no such certificates")], ids=repr)
+def test_what_this_machine_lacks_is_an_error_of_this_library(
+    embed: VoyageEmbedder, pauses: list[float], monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(Client, "embed", fail)
+    with pytest.raises(InvalidArgumentError, match=f"for voyage-3.5 .{type(error).__name__}: {error}"):
+        embed(["a fox"])
+    assert pauses == []
 
 
 def test_an_error_stays_short(api: FakeVoyage, embed: VoyageEmbedder) -> None:
@@ -378,22 +480,6 @@ def test_a_pickle_holds_a_key_that_was_given_and_none_from_the_variable(monkeypa
 # Arguments, imports, CrewAI
 
 
-@pytest.mark.parametrize(
-    ("argument", "value"),
-    [
-        ("dimensions", 0),
-        ("attempts", 0),
-        ("timeout", 0),
-        ("timeout", math.nan),
-        ("input_type", "passage"),
-        ("base_url", "ai.mongodb.com/v1"),
-    ],
-)
-def test_arguments_that_cannot_be_used_are_refused(argument: str, value: Any) -> None:
-    with pytest.raises(InvalidArgumentError, match=argument):
-        VoyageEmbedder(KEY, **{argument: value})
-
-
 def test_a_missing_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "voyageai.client", None)
     embed = VoyageEmbedder(KEY)
@@ -428,4 +514,44 @@ def test_crewai_takes_it(embed: VoyageEmbedder, backend: MongoStorageBackend) ->
     for fact in ("Ada drinks tea", "Bob plays chess"):
         memory.remember(fact, scope="/team", categories=["c"], importance=0.5, metadata={"by": "test"})
     assert memory.recall("Bob plays chess", limit=1, depth="shallow")[0].record.content == "Bob plays chess"
+    memory.close()
+
+
+def remember_in_background(memory: Memory, contents: list[str]) -> list[str]:
+    """Have CrewAI remember texts in the background; return the errors that its events tell of."""
+    told: list[str] = []
+    with crewai_event_bus.scoped_handlers():
+        crewai_event_bus.on(MemorySaveFailedEvent)(lambda _, event: told.append(event.error))
+        memory.remember_many(contents, scope="/team", categories=["c"], importance=0.5)
+        memory._save_pool.submit(int).result()  # its one thread tells of an error after the save is over
+        crewai_event_bus.flush()
+    return told
+
+
+@pytest.mark.parametrize("kind", ["offline", "voyage"])
+def test_a_text_that_cannot_be_stored_is_named_in_the_log_and_the_event(
+    api: FakeVoyage, backend: MongoStorageBackend, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    api.change = lambda vectors: np.eye(1024)[: len(vectors)].tolist()  # CrewAI drops near-duplicates
+    embed = OfflineEmbedder() if kind == "offline" else VoyageEmbedder(KEY, base_url=api.base_url)
+    memory = Memory(embedder=embed, storage=backend, llm=ScriptedLLM())
+    (told,) = remember_in_background(memory, ["Ada drinks tea", "half a pair \ud83d", "Bob plays chess"])
+    for said in (told, caplog.text):
+        assert "content: holds the lone surrogate '\\ud83d' at position 12" in said
+    assert remember_in_background(memory, ["Ada drinks tea", "Bob plays chess"]) == []
+    assert sorted(record.content for record in memory.list_records()) == ["Ada drinks tea", "Bob plays chess"]
+    memory.close()
+
+
+def test_a_failure_in_the_background_is_in_the_log_and_the_event(
+    api: FakeVoyage, embed: VoyageEmbedder, backend: MongoStorageBackend, caplog: pytest.LogCaptureFixture
+) -> None:
+    memory = Memory(embedder=embed, storage=backend, llm=ScriptedLLM())
+    api.replies = [status(400)]
+    (told,) = remember_in_background(memory, ["Ada drinks tea", "Bob plays chess"])
+    for said in (told, caplog.text):
+        assert "Voyage AI rejected the request" in said
+        assert "as ordered: 400" in said
+    assert f"{embed!r} embedded nothing: InvalidArgumentError" in caplog.text
+    assert memory.list_records() == []
     memory.close()

@@ -78,6 +78,20 @@ def test_a_text_without_a_word_is_similar_to_nothing(embed: OfflineEmbedder, tex
     assert embed(["a fox", text])[1] == embed.embed_query(text) == [0.0] * 1024
 
 
+@pytest.mark.parametrize("kind", [tuple, iter, np.array], ids=["tuple", "iterator", "array"])
+def test_any_iterable_of_texts_gives_the_vectors_of_the_list(
+    embed: OfflineEmbedder, kind: Callable[[Any], Any]
+) -> None:
+    assert embed(kind(TEXTS)) == embed.embed_documents(kind(TEXTS)) == embed(TEXTS)
+
+
+def test_a_lone_surrogate_leaves_the_rest_of_its_text_and_of_the_list(embed: OfflineEmbedder) -> None:
+    fox, snow = embed(["a red fox", "snow"])
+    assert embed(["a red fox \ud83d", "snow"]) == [fox, snow]
+    assert embed.embed_query("\ud83d a red fox") == fox
+    assert embed.embed_query("\ud83d") == [0.0] * 1024
+
+
 def test_crewai_takes_it(embed: OfflineEmbedder) -> None:
     assert embed_texts(embed, ["a fox", " ", "snow"]) == [embed.embed_query("a fox"), [], embed.embed_query("snow")]
 

@@ -69,12 +69,12 @@ class OfflineEmbedder(SharedByCopies):
         return [*map(float, vector), *([0.0] * (self.dimensions - len(vector)))]
 
     @property
-    def json_name(self) -> str:
+    def _json_name(self) -> str:
         """``OfflineEmbedder()``: there is but one."""
         return "OfflineEmbedder()"
 
     def __repr__(self) -> str:
-        return self.json_name
+        return self._json_name
 
 
 class _MiniLM:

@@ -53,4 +53,4 @@ __all__ = [
     "mongo_storage_factory",
 ]
 
-flows.build_flows()  # an import has a lock
+flows.build_flows()  # while only one thread can be here: imports hold a lock

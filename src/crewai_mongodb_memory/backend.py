@@ -105,7 +105,7 @@ class MongoStorageBackend(AsyncMethods, SharedByCopies):
         self._name = public_name(uri)
 
     @property
-    def json_name(self) -> str:
+    def _json_name(self) -> str:
         """The connection string without credentials and options: what a factory knows its own backends by."""
         return self._name
 

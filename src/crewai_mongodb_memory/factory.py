@@ -49,7 +49,7 @@ class _Backends:
         self._options = options
         self._lock = ForkSafeLock()
         default = MongoStorageBackend(connection_string, **options)
-        names = [SPEC, connection_string, default.json_name, *([CREWAI_DEFAULT] if replace_default else [])]
+        names = [SPEC, connection_string, default._json_name, *([CREWAI_DEFAULT] if replace_default else [])]
         self._by_spec: dict[str, MongoStorageBackend | None] = dict.fromkeys(names, default)
 
     def __call__(self, spec: str) -> MongoStorageBackend | None:
@@ -59,7 +59,7 @@ class _Backends:
             connection_string = checked_connection_string(spec)
             made = self._by_spec.get(connection_string) or MongoStorageBackend(connection_string, **self._options)
             # A name that two users of one host share is neither's: a dump of one must not come back as the other's.
-            name = made.json_name
+            name = made._json_name
             self._by_spec[name] = made if self._by_spec.get(name, made) is made else None
             self._by_spec[spec] = self._by_spec[connection_string] = made
             return made

@@ -75,12 +75,12 @@ class OfflineEmbedder(SharedByCopies):
         return [*map(float, vector), *([0.0] * (self.dimensions - len(vector)))]
 
     @property
-    def json_name(self) -> str:
+    def _json_name(self) -> str:
         """Always ``OfflineEmbedder()``: it has no arguments."""
         return "OfflineEmbedder()"
 
     def __repr__(self) -> str:
-        return self.json_name
+        return self._json_name
 
 
 _model_lock = ForkSafeLock()

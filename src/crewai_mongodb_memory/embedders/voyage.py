@@ -153,13 +153,13 @@ class VoyageEmbedder(SharedByCopies):
             return self._embed([checked_text(text)], "query")[0]
 
     @property
-    def json_name(self) -> str:
+    def _json_name(self) -> str:
         """The model, its dimensions, and the input type if one is set."""
         kind = f", input_type={self.input_type!r}" if self.input_type else ""
         return f"VoyageEmbedder(model={self.model!r}, dimensions={self.dimensions}{kind})"
 
     def __repr__(self) -> str:
-        return self.json_name
+        return self._json_name
 
     def _embed(self, texts: list[str], input_type: InputType | None) -> list[list[float]]:
         sent = [text for text in texts if text.strip()]  # one empty text makes the API reject the whole request

@@ -23,7 +23,7 @@ class SharedByCopies(ABC):
 
     @property
     @abstractmethod
-    def json_name(self) -> str:
+    def _json_name(self) -> str:
         """What stands for the object in JSON: no credentials."""
 
     def __copy__(self: Self) -> Self:
@@ -38,7 +38,7 @@ class SharedByCopies(ABC):
     __pydantic_serializer__: ClassVar[SchemaSerializer] = SchemaSerializer(
         core_schema.any_schema(
             serialization=core_schema.plain_serializer_function_ser_schema(
-                lambda shared: shared.json_name, when_used="json"
+                lambda shared: shared._json_name, when_used="json"
             )
         )
     )

@@ -37,7 +37,7 @@ if sys.platform != "win32":
 ENGINE = "secantusdb"
 HOST = "127.0.0.1"
 USERS, SUPERVISOR, SERVER_PID = "users.lock", "supervisor.lock", "server.pid"
-DATA, DATA_VERSION, ACCOUNT, LOG = "data", "engine.json", "server.json", "server.log"
+DATA, DATA_VERSION, ACCOUNT, LOG, CONFIG = "data", "engine.json", "server.json", "server.log", "engine.toml"
 
 
 class StartError(Exception):
@@ -174,10 +174,10 @@ class Server:
     @classmethod
     def start(cls, folder: Path, port: int, *options: str) -> Server:
         """Start the engine on the folder's data, with its output on stderr; it does not answer yet."""
-        # Without a configuration file the engine would look for one in places that are not ours.
-        config = folder / "engine.toml"
-        config.touch()
-        command = [sys.executable, "-m", "secantus", f"--config={config}", f"--storage-path={folder / DATA}"]
+        # Without a configuration file the engine would read one from other places. The paths are relative because
+        # the engine cannot open a path that its locale cannot decode.
+        (folder / CONFIG).touch()
+        command = [sys.executable, "-m", "secantus", f"--config={CONFIG}", f"--storage-path={DATA}"]
         command += [f"--host={HOST}", f"--port={port}", "--standalone", "--log-level=WARNING", *options]
         # Among the engine's variables are switches for its own tests that turn durability off.
         environment = {name: value for name, value in os.environ.items() if not name.startswith("SECANTUS_")}
@@ -202,7 +202,7 @@ class Server:
         account = Account.of(folder)
         deadline = time.monotonic() + 10.0
         while is_held(folder / SERVER_PID):
-            pid, _, machine = (folder / SERVER_PID).read_text().partition(" ")
+            pid, _, machine = (folder / SERVER_PID).read_text(encoding="utf-8").partition(" ")
             if account and answers(account.port, account.uri):
                 return cls(folder, account.port, int(pid), None)
             if not account or time.monotonic() > deadline:

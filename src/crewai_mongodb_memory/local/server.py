@@ -30,7 +30,7 @@ from crewai_mongodb_memory.local.engine import (
 )
 from crewai_mongodb_memory.local.supervisor import COMMAND
 
-__all__ = ["LocalServer", "local_folder"]
+__all__ = ["LocalServer", "local_folder", "readable"]
 
 _ELSE = "or set MONGODB_URI to the address of a MongoDB server"
 
@@ -46,11 +46,32 @@ def local_folder(spec: str) -> Path:
     scheme, colon, name = spec.partition(":")
     if scheme != "local" or (colon and not name.strip()):
         raise InvalidArgumentError(f"{spec!r} names no folder: write 'local', or 'local:./folder'")
-    folder = Path(name) if name else Path(os.environ.get("CREWAI_STORAGE_DIR") or ".crewai", "mongodb")
+    folder = Path(_encodable(name)) if name else Path(os.environ.get("CREWAI_STORAGE_DIR") or ".crewai", "mongodb")
     try:
         return folder.expanduser().absolute()
     except (OSError, RuntimeError) as error:
         raise InvalidArgumentError(f"{spec!r} cannot be made an absolute folder: {error}") from error
+
+
+def readable(path: Path) -> str:
+    """Return a path as text to show and to keep, whatever the locale: :func:`local_folder` takes it back."""
+    text = str(path)
+    return text if _is_encodable(text, "utf-8") else os.fsencode(text).decode("utf-8", "surrogateescape")
+
+
+def _encodable(name: str) -> str:
+    """Return a name in the form that this locale can open; where it has none, as UTF-8 bytes."""
+    if _is_encodable(name, sys.getfilesystemencoding(), "surrogateescape"):
+        return name
+    return os.fsdecode(name.encode("utf-8", "surrogateescape"))
+
+
+def _is_encodable(text: str, encoding: str, errors: str = "strict") -> bool:
+    try:
+        text.encode(encoding, errors)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 class LocalServer:
@@ -75,7 +96,7 @@ class LocalServer:
         self._close = weakref.finalize(self, users.close)
 
     def __repr__(self) -> str:
-        return f"LocalServer({str(self.folder)!r})"
+        return f"LocalServer({readable(self.folder)!r})"
 
     @classmethod
     def join(cls, folder: Path, *, timeout: float = 30.0) -> LocalServer:
@@ -100,7 +121,7 @@ class LocalServer:
                 uri = _find_or_start(folder, deadline)
             except OSError as error:
                 raise LocalServerError(
-                    f"{folder} cannot hold an embedded server ({error}): name another folder, {_ELSE}"
+                    f"{readable(folder)} cannot hold an embedded server ({error}): name another folder, {_ELSE}"
                 ) from error
             on_failure.pop_all()
         return cls(folder, uri, users)
@@ -138,7 +159,7 @@ def _check_engine(folder: Path) -> None:
     written_by = read_json(folder / DATA_VERSION).get("version", installed)
     if has_data(folder) and written_by != installed:
         raise LocalServerError(
-            f"the data in {folder} were written by {ENGINE} {written_by}, which {ENGINE} {installed} does not read: "
+            f"the data in {readable(folder)} were written by {ENGINE} {written_by}, which {installed} does not read: "
             f"pip install {ENGINE}=={written_by} to read them, name another folder, {_ELSE}"
         )
 
@@ -161,12 +182,14 @@ def _start(folder: Path, deadline: float) -> None:
         except subprocess.TimeoutExpired:
             raise _failure(folder, "did not start in time") from None
     if started.stdout or started.returncode:
-        reason = started.stdout.decode() or f"{sys.executable} ended with exit code {started.returncode}"
+        reason = (
+            started.stdout.decode("utf-8", "replace") or f"{sys.executable} ended with exit code {started.returncode}"
+        )
         raise _failure(folder, f"did not start: {reason}")
 
 
 def _failure(folder: Path, what: str) -> LocalServerError:
     log = folder / LOG
-    lines = log.read_text(errors="replace").splitlines()[-5:] if log.exists() else []
-    ending = "\n".join([f"; {log} ends with", *(f"    {line}" for line in lines), ""]) if lines else "; "
-    return LocalServerError(f"the embedded server of {folder} {what}{ending}name another folder, {_ELSE}")
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-5:] if log.exists() else []
+    ending = "\n".join([f"; {readable(log)} ends with", *(f"    {line}" for line in lines), ""]) if lines else "; "
+    return LocalServerError(f"the embedded server of {readable(folder)} {what}{ending}name another folder, {_ELSE}")

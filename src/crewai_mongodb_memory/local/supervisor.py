@@ -74,7 +74,7 @@ def supervise(folder: str) -> None:
         except Exception as reason:
             if not isinstance(reason, StartError):
                 _logger.exception("the server did not start")
-            sys.stdout.write(str(reason) or type(reason).__name__)
+            sys.stdout.buffer.write((str(reason) or type(reason).__name__).encode("utf-8", "backslashreplace"))
             return
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
         _keep_running(Path(folder), server)

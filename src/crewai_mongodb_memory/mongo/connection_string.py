@@ -11,7 +11,7 @@ from pymongo.errors import PyMongoError
 from pymongo.uri_parser import parse_uri
 
 from crewai_mongodb_memory.errors import InvalidArgumentError
-from crewai_mongodb_memory.local.server import local_folder
+from crewai_mongodb_memory.local.server import local_folder, readable
 
 __all__ = ["check_acknowledged", "checked_connection_string", "is_local", "public_name"]
 
@@ -38,7 +38,7 @@ def checked_connection_string(connection_string: str | None) -> str:
     if "\x00" in connection_string:
         raise InvalidArgumentError("the connection string holds the character NUL; remove it")
     if is_local(connection_string):
-        return f"local:{local_folder(connection_string)}"
+        return f"local:{readable(local_folder(connection_string))}"
     if not connection_string.startswith(SCHEMES):
         raise InvalidArgumentError(f"the connection string has none of the known forms: {choices}")
     without_dns = ONLY_WITH_DNS.sub("", connection_string.replace("mongodb+srv://", "mongodb://", 1))
@@ -72,6 +72,6 @@ def public_name(connection_string: str) -> str:
     'mongodb+srv://cluster0.example.net'
     """
     if is_local(connection_string):
-        return connection_string
+        return connection_string.encode("utf-8", "backslashreplace").decode("utf-8")
     scheme, _, rest = connection_string.partition("://")
     return f"{scheme}://{re.split('[/?]', rest, maxsplit=1)[0].rpartition('@')[2]}"

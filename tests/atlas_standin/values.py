@@ -91,13 +91,21 @@ def holds_null(value: Any) -> bool:
     return value is None or (isinstance(value, list) and any(map(holds_null, value)))
 
 
-def found_at(document: Mapping[str, Any], paths: Collection[str]) -> Iterator[tuple[str, Any]]:
+def found_at(document: Mapping[str, Any], paths: Collection[str], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Every value at one of the paths, in the document's order, and nulls on the way to one.
 
-    Arrays of sub-documents are entered. A literal key "a.b" is the path a.b.
+    Arrays of sub-documents are entered. A literal key "a.b" is the path a.b. `prefix` is the path of the document
+    itself, with a dot, if it is a nested one.
     """
     parents = {path[:dot] for path in paths for dot, sign in enumerate(path) if sign == "."}
-    return _walk(document, "", frozenset(paths), frozenset(parents))
+    return _walk(document, prefix, frozenset(paths), frozenset(parents))
+
+
+def documents_at(document: Mapping[str, Any], path: str) -> Iterator[Mapping[str, Any]]:
+    """The documents at a path: the one there, or those in the array there."""
+    for place, value in found_at(document, [path]):
+        if place == path:
+            yield from _documents(value)
 
 
 def _walk(

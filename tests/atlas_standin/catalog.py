@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from .definitions import VectorDefinition
 from .lifecycle import BUILDING, DELETING, PENDING, READY, STALE, STATES, Generation, SearchIndex
 from .replica import Namespace, Replica
+
+Which = Literal["latest", "main", "staged"]
 
 
 @dataclass
@@ -95,18 +97,26 @@ class Catalog:
             for generation in (index.main, index.staged):
                 if generation is not None and generation.state in (PENDING, BUILDING):
                     self._finish(index, generation)
+            self._swap(index)
 
     def finish_drops(self) -> None:
         self._indexes = [index for index in self._indexes if not index.dropped]
 
-    def set_state(self, index: SearchIndex, state: str, message: str | None, queryable: bool | None) -> None:
-        """Put the newest generation into a state, where it stays until told otherwise or replaced."""
+    def set_state(
+        self,
+        index: SearchIndex,
+        state: str,
+        message: str | None = None,
+        queryable: bool | None = None,
+        which: Which = "latest",
+    ) -> None:
+        """Put a generation into a state, where it stays until told otherwise or replaced."""
         if state not in STATES:
             raise ValueError(f"{state!r} is not one of {', '.join(STATES)}")
         index.dropped, index.gone_at = state == DELETING, None
         if index.dropped:
             return
-        generation = index.latest
+        generation = self._chosen(index, which)
         if generation.synced is None:
             generation.synced = self._replica.follow(index.namespace)
         if state == STALE:
@@ -115,7 +125,17 @@ class Catalog:
             )
         generation.message, generation.queryable_override = message, queryable
         generation.state, generation.ready_at = state, None
-        self._swap(index)
+        if which == "latest":
+            self._swap(index)
+
+    def _chosen(self, index: SearchIndex, which: Which) -> Generation:
+        if which == "latest":
+            return index.latest
+        if which == "staged":
+            # Without an update mongot builds the same version anew, as it does for an index gone stale.
+            index.staged = index.staged or replace(index.main, ready_at=None, synced=None)
+            return index.staged
+        return index.main
 
     def _finish(self, index: SearchIndex, generation: Generation) -> None:
         generation.synced = self._replica.follow(index.namespace)

@@ -7,7 +7,18 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from .errors import not_simulated
-from .parsing import Fields, Location, boolean, document, integer, list_of, one_of, string, within
+from .parsing import (
+    Fields,
+    Location,
+    document,
+    integer,
+    list_of,
+    nonblank_string,
+    nonempty_list_of,
+    one_of,
+    string,
+    within,
+)
 
 Similarity = Literal["cosine", "dotProduct", "euclidean"]
 
@@ -25,10 +36,36 @@ class VectorField:
     max_edges: int = 16
     edge_candidates: int = 100
 
+    def listed(self) -> dict[str, Any]:
+        """The field as a listing shows it, without what is a default."""
+        options = _without_defaults(maxEdges=(self.max_edges, 16), numEdgeCandidates=(self.edge_candidates, 100))
+        return {
+            "type": "vector",
+            "path": self.path,
+            "numDimensions": self.dimensions,
+            **_without_defaults(indexingMethod=(self.method, "hnsw"), hnswOptions=(options, {})),
+            "similarity": self.similarity,
+            **_without_defaults(quantization=(self.quantization, "none")),
+        }
+
 
 @dataclass(frozen=True)
 class FilterField:
     path: str
+
+    def listed(self) -> dict[str, Any]:
+        return {"type": "filter", "path": self.path}
+
+
+@dataclass(frozen=True)
+class StoredSource:
+    """Which fields of a document an index keeps: those of an include list, or all but those of an exclude list."""
+
+    mode: str
+    paths: tuple[str, ...]
+
+    def listed(self) -> dict[str, Any]:
+        return {self.mode: list(self.paths)}
 
 
 @dataclass(frozen=True)
@@ -38,7 +75,7 @@ class VectorDefinition:
     fields: tuple[VectorField | FilterField, ...]
     partitions: int = 1
     nested_root: str | None = None
-    stored_source: bool = False
+    stored_source: StoredSource | None = None
 
     @property
     def vectors(self) -> dict[str, VectorField]:
@@ -47,6 +84,24 @@ class VectorDefinition:
     @property
     def filters(self) -> frozenset[str]:
         return frozenset(field.path for field in self.fields if isinstance(field, FilterField))
+
+    def is_nested(self, path: str) -> bool:
+        """Whether a path lies within the nestedRoot, which has to have a vector in it to be one."""
+        return (
+            self.nested_root is not None
+            and any(_within(vector, self.nested_root) for vector in self.vectors)
+            and _within(path, self.nested_root)
+        )
+
+    def listed(self) -> dict[str, Any]:
+        """The definition as a listing shows it, whatever was left out or written in full when it was given."""
+        source = None if self.stored_source is None else self.stored_source.listed()
+        return {
+            "fields": [field.listed() for field in self.fields],
+            **_without_defaults(
+                numPartitions=(self.partitions, 1), storedSource=(source, None), nestedRoot=(self.nested_root, None)
+            ),
+        }
 
     def equivalent(self, other: VectorDefinition) -> bool:
         """mongot's idea of the same definition; nestedRoot and storedSource do not count."""
@@ -71,15 +126,12 @@ def parse_vector(given: Mapping[str, Any], at: Location, *, atlas: bool, closed:
     vectors = [field.path for field in fields if isinstance(field, VectorField)]
     if atlas and not vectors:
         at.child("fields").refuse("must have at least one vector field")
+    partitions = body.optional("numPartitions", _partitions) or 1
+    stored_source = body.optional("storedSource", _stored_source)
     nested_root = body.optional("nestedRoot", string)
-    if nested_root is not None and not any(path.startswith(f"{nested_root}.") for path in vectors):
+    if nested_root is not None and not any(_within(f"{field.path}.", nested_root) for field in fields):
         at.refuse(f'nestedRoot "{nested_root}" does not match any vector field path in the index definition')
-    definition = VectorDefinition(
-        fields,
-        body.optional("numPartitions", _partitions) or 1,
-        nested_root,
-        body.optional("storedSource", _stored_source) or False,
-    )
+    definition = VectorDefinition(fields, partitions, nested_root, stored_source)
     if closed:
         body.refuse_others()
     return definition
@@ -125,19 +177,33 @@ def _partitions(value: Any, at: Location) -> int:
     return number
 
 
-def _stored_source(value: Any, at: Location) -> bool:
+def _stored_source(value: Any, at: Location) -> StoredSource | None:
     if isinstance(value, bool):
-        if boolean(value, at):
-            at.refuse("storedSource: true is not supported for vector indexes, use an include or exclude list instead")
-        return False
+        if value:
+            at.refuse(
+                "storedSource: true is not supported for vector indexes. "
+                "Accepted values are include, exclude, or false."
+            )
+        return None
     if not isinstance(value, dict):
         at.refuse_type("boolean or document", value)
     source = Fields(value, at)
-    include = source.optional("include", list_of(string))
-    exclude = source.optional("exclude", list_of(string))
-    source.refuse_others()
-    if include is None and exclude is None:
+    lists = {mode: source.optional(mode, nonempty_list_of(nonblank_string)) for mode in ("include", "exclude")}
+    given = [StoredSource(mode, tuple(sorted(set(paths)))) for mode, paths in lists.items() if paths is not None]
+    if not given:
         at.refuse("one of [include, exclude] must be present")
-    if include is not None and exclude is not None:
+    if len(given) > 1:
         at.refuse("only one of [include, exclude] may be present")
-    return True
+    if any(_within(path, other) for path in given[0].paths for other in given[0].paths):
+        at.refuse("path collision is not allowed")
+    source.refuse_others()
+    return given[0]
+
+
+def _within(path: str, root: str) -> bool:
+    return path.startswith(f"{root}.")
+
+
+def _without_defaults(**values: tuple[Any, Any]) -> dict[str, Any]:
+    """The fields whose value is not the default that comes with it."""
+    return {name: value for name, (value, default) in values.items() if value != default}

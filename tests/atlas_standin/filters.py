@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn, Protocol
 
 from .errors import MongotError
+from .numbers import compared, one_of_numbers
 from .parsing import Location, boolean, bson_type
-from .values import NULL, NUMBER, OBJECT_ID, FieldValues, Scalar, scalar
+from .values import BOOLEAN, DATE, NULL, NUMBER, OBJECT_ID, STRING, UUID, FieldValues, Scalar, scalar
 
 MOST_CLAUSES: Final = 1024
 
 # mongot reads a field's operators in this order, whatever order they were written in.
 _OPERATORS: Final = ("$gt", "$gte", "$lt", "$lte", "$eq", "$ne", "$in", "$nin", "$exists", "$not")
+_ABSENT_IF_NULL: Final = ("$exists", "$not")
 _RANGES: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "$gt": operator.gt,
     "$gte": operator.ge,
@@ -23,7 +24,11 @@ _RANGES: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "$lte": operator.le,
 }
 _NOTHING: Final = FieldValues()
-_LEAVES: Final = {NUMBER: 4, "date": 2}
+
+# What a comparison costs of Lucene's clauses: mongot asks terms and doc values, and of dates also arrays' points.
+_EQUALITY_CLAUSES: Final = {NULL: 1, BOOLEAN: 1, OBJECT_ID: 1, STRING: 2, UUID: 2, DATE: 3}
+_RANGE_CLAUSES: Final = {OBJECT_ID: 2, STRING: 2, UUID: 2, DATE: 3}
+_SET_CLAUSES: Final = {STRING: 2, UUID: 2, DATE: 2, NUMBER: 4}
 
 
 class Clause(Protocol):
@@ -50,7 +55,8 @@ class All:
             clause.require(declared)
 
     def leaves(self) -> int:
-        return sum(clause.leaves() for clause in self.clauses) or 1
+        # A branch that finds nothing costs nothing, but there is no room for more branches than clauses.
+        return max(sum(clause.leaves() for clause in self.clauses), len(self.clauses), 1)
 
 
 @dataclass(frozen=True)
@@ -102,7 +108,7 @@ class Exists:
         _require(self.path, declared)
 
     def leaves(self) -> int:
-        return 1
+        return 1 if self.wanted else 2
 
 
 def _require(path: str, declared: Collection[str]) -> None:
@@ -142,7 +148,8 @@ def _field_clause(path: str, value: Any, at: Location) -> Clause:
 
 
 def _operators(path: str, given: Mapping[str, Any], at: Location) -> list[Clause]:
-    clauses = [_operator(path, name, given[name], at.child(name)) for name in _OPERATORS if name in given]
+    present = [name for name in _OPERATORS if name in given and not (name in _ABSENT_IF_NULL and given[name] is None)]
+    clauses = [_operator(path, name, given[name], at.child(name)) for name in present]
     if not clauses:
         at.refuse(f"at least one of [{', '.join(_OPERATORS)}] must be present")
     strangers = [f'"{name}"' for name in given if name not in _OPERATORS]
@@ -155,7 +162,7 @@ def _operators(path: str, given: Mapping[str, Any], at: Location) -> list[Clause
 
 def _operator(path: str, name: str, value: Any, at: Location) -> Clause:
     if name in _RANGES:
-        return _range(path, _RANGES[name], value, at)
+        return _range(path, name, value, at)
     if name in ("$in", "$nin"):
         membership = _membership(path, value, at)
         return membership if name == "$in" else NoneOf([membership])
@@ -173,7 +180,9 @@ def _equality(path: str, value: Any, at: Location) -> Clause:
     wanted = scalar(value)
     if wanted is None:
         _refuse_value(value, at)
-    return Holds(path, wanted.kind, lambda held: bool(held.value == wanted.value), _LEAVES.get(wanted.kind, 1))
+    if wanted.kind == NUMBER:
+        return _number_range(path, "$eq", wanted)
+    return Holds(path, wanted.kind, lambda held: bool(held.value == wanted.value), _EQUALITY_CLAUSES[wanted.kind])
 
 
 def _refuse_value(value: Any, at: Location) -> NoReturn:
@@ -182,13 +191,26 @@ def _refuse_value(value: Any, at: Location) -> NoReturn:
     at.refuse("must be a boolean, objectId, number, string, date, uuid, or null")
 
 
-def _range(path: str, holds: Callable[[Any, Any], bool], value: Any, at: Location) -> Clause:
+def _range(path: str, name: str, value: Any, at: Location) -> Clause:
     bound = scalar(value)
     if bound is None and bson_type(value) == "BINARY":
         at.refuse_type("UUID", value)
     if bound is None or bound.kind == NULL:
         at.refuse(f"Type is not supported: {bson_type(value)}")
-    return Holds(path, bound.kind, lambda held: holds(held.order, bound.order), _LEAVES.get(bound.kind, 1))
+    if bound.kind == NUMBER:
+        return _number_range(path, name, bound)
+    holds = _RANGES[name]
+    if bound.kind == BOOLEAN:
+        # mongot asks for each of the two that lies in the range.
+        cost = sum(holds(either, bound.value) for either in (False, True))
+    else:
+        cost = _RANGE_CLAUSES[bound.kind]
+    return Holds(path, bound.kind, lambda held: holds(held.order, bound.order), cost)
+
+
+def _number_range(path: str, name: str, bound: Scalar) -> Clause:
+    numbers = compared(name, bound.value)
+    return Holds(path, NUMBER, lambda held: numbers.holds(held.value), numbers.clauses)
 
 
 def _membership(path: str, value: Any, at: Location) -> Clause:
@@ -200,10 +222,12 @@ def _membership(path: str, value: Any, at: Location) -> Clause:
     kind = wanted[0].kind
     if any(item.kind != kind for item in wanted):
         at.refuse("must have elements of the same type")
-    values = {item.value for item in wanted}
     if kind == NUMBER:
-        return Holds(path, kind, _numeric_membership(values), _LEAVES[NUMBER])
-    cost = len(wanted) if kind == OBJECT_ID else len(values) if kind == "boolean" else _LEAVES.get(kind, 1)
+        is_one = one_of_numbers([item.value for item in wanted])
+        return Holds(path, kind, lambda held: is_one(held.value), _SET_CLAUSES[kind])
+    values = {item.value for item in wanted}
+    # Object ids and booleans are asked for one by one, the latter once each.
+    cost = _SET_CLAUSES.get(kind, len(wanted if kind == OBJECT_ID else values))
     return Holds(path, kind, lambda held: held.value in values, cost)
 
 
@@ -214,17 +238,3 @@ def _member(value: Any, at: Location) -> Scalar:
     if found is None:
         _refuse_value(value, at)
     return found
-
-
-def _numeric_membership(wanted: set[Any]) -> Callable[[Scalar], bool]:
-    """`$in` on numbers: stored integers are probed with the values cast to long, so 1.5 finds 1."""
-    longs = {_as_long(number) for number in wanted}
-    doubles = {float(number) for number in wanted}
-    return lambda held: held.value in (longs if isinstance(held.value, int) else doubles)
-
-
-def _as_long(number: float) -> int:
-    """Java's cast: towards zero, saturating, NaN to 0."""
-    if math.isnan(number):
-        return 0
-    return int(max(-(2.0**63), min(2.0**63 - 1024, number))) if isinstance(number, float) else number

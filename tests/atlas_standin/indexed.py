@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .definitions import VectorDefinition, VectorField
+from .entries import Entry, SeenDocument
 from .errors import MongotError, not_simulated
-from .filters import check_query
+from .filters import Clause, check_query
 from .stage import Criteria
-from .values import FieldValues, found_at
-from .vectors import BIT, Vector, is_indexable, scores, stored_vectors
+from .vectors import BIT, Vector, scores
 
 
 @dataclass(frozen=True)
@@ -35,43 +35,11 @@ class Leniency:
 
 
 @dataclass(frozen=True, eq=False)
-class Entry:
-    """One document as the index holds it."""
+class Row:
+    """Something that holds a vector, and the document it belongs to, which is itself unless it is nested."""
 
-    id: Any
-    vectors: Mapping[str, Vector]
-    fields: Mapping[str, FieldValues]
-
-
-@dataclass(eq=False)
-class SeenDocument:
-    """A document the search service has read, and its entries, made once for each definition."""
-
-    body: Mapping[str, Any]
-    _entries: dict[int, tuple[VectorDefinition, Entry]] = field(default_factory=dict)
-
-    def entry(self, definition: VectorDefinition) -> Entry:
-        known = self._entries.get(id(definition))
-        if known is None:
-            known = self._entries[id(definition)] = (definition, _entry(self.body, definition))
-        return known[1]
-
-
-def _entry(body: Mapping[str, Any], definition: VectorDefinition) -> Entry:
-    declared = definition.vectors
-    vectors: dict[str, Vector] = {}
-    decided: set[str] = set()
-    fields: dict[str, FieldValues] = {}
-    for path, value in found_at(body, [*declared, *definition.filters]):
-        if path not in declared:
-            fields.setdefault(path, FieldValues()).add(value)
-            continue
-        first = next(stored_vectors(value), None)
-        if first is not None and path not in decided:
-            decided.add(path)
-            if is_indexable(first, declared[path]):
-                vectors[path] = first
-    return Entry(body.get("_id"), vectors, fields)
+    holder: Entry
+    document: Entry
 
 
 class IndexedCopy:
@@ -80,7 +48,7 @@ class IndexedCopy:
     def __init__(self, definition: VectorDefinition, documents: Iterable[SeenDocument]) -> None:
         self.definition = definition
         self.entries = [document.entry(definition) for document in documents]
-        self._matrices: dict[tuple[str, str], tuple[list[Entry], NDArray[Any]]] = {}
+        self._matrices: dict[tuple[str, str], tuple[list[Row], NDArray[Any]]] = {}
 
     def search(self, criteria: Criteria, leniency: Leniency, dice: random.Random) -> list[Hit]:
         """The nearest documents under the filter, best first, or mongot's complaint about the query.
@@ -89,54 +57,70 @@ class IndexedCopy:
             MongotError: the query does not fit the definition.
         """
         vector = self._check(criteria)
-        entries, matrix = self._rows(criteria.path, vector.kind)
+        rows, matrix = self._rows(criteria.path, vector.kind)
         wanted = criteria.filter
-        chosen = [n for n, entry in enumerate(entries) if wanted is None or wanted.matches(entry.fields)]
+        chosen = [n for n, row in enumerate(rows) if wanted is None or wanted.matches(row.holder.fields)]
         if not chosen:
             return []
-        rows = matrix if len(chosen) == len(entries) else matrix[chosen]
-        found = scores(vector, rows, self.definition.vectors[criteria.path].similarity)
-        hits = [Hit(entries[row].id, float(score)) for row, score in zip(chosen, found, strict=True)]
+        compared = matrix if len(chosen) == len(rows) else matrix[chosen]
+        found = scores(vector, compared, self.definition.vectors[criteria.path].similarity)
+        scored = [(rows[n], float(score)) for n, score in zip(chosen, found, strict=True)]
         if not criteria.exact and leniency.recall < 1:
-            hits = [hit for hit in hits if dice.random() < leniency.recall]
+            scored = [pair for pair in scored if dice.random() < leniency.recall]
         if leniency.shuffle_ties:
-            dice.shuffle(hits)
-        return sorted(hits, key=lambda hit: -hit.score)[: criteria.limit]
+            dice.shuffle(scored)
+        nearest = sorted(scored, key=lambda pair: -pair[1])[: criteria.candidates]
+        return _documents(nearest, criteria.parent_filter)[: criteria.limit]
 
     def _check(self, criteria: Criteria) -> Vector:
         """The query's vector, once everything about the query fits this index."""
-        if criteria.stored_source:
-            if not self.definition.stored_source:
-                raise MongotError("storedSource is not configured for this index.")
-            raise not_simulated("returnStoredSource")
-        if self.definition.nested_root is not None:
-            raise not_simulated("searches of an index with nestedRoot")
-        if criteria.nested:
+        if criteria.stored_source and self.definition.stored_source is None:
+            raise MongotError("storedSource is not configured for this index.")
+        if criteria.vector is None:
+            raise MongotError("queryVector must be present")
+        nested = self.definition.is_nested(criteria.path)
+        if criteria.score_mode is not None and not nested:
             raise MongotError(
                 '"nestedOptions" requires a vector path within the index\'s nested root, '
                 f"but '{criteria.path}' is outside it"
             )
-        if criteria.vector is None:
-            raise MongotError("queryVector must be present")
         searched = self.definition.vectors.get(criteria.path)
         if searched is None:
             raise MongotError(f"{criteria.path} is not indexed as vector")
         _check_dimensions(searched, criteria.vector)
-        if criteria.filter is not None:
-            check_query(criteria.filter, self.definition.filters)
+        for clause in (criteria.filter, criteria.parent_filter):
+            if clause is not None:
+                check_query(clause, self.definition.filters)
         _check_similarity(searched, criteria.vector)
         if criteria.explain:
             raise MongotError("Query must be run in explain mode, because 'explainOptions' are present.")
+        if criteria.stored_source:
+            raise not_simulated("returnStoredSource")
+        if criteria.score_mode == "avg":
+            raise not_simulated("nestedOptions with scoreMode avg")
         return criteria.vector
 
-    def _rows(self, path: str, kind: str) -> tuple[list[Entry], NDArray[Any]]:
-        """The entries with a vector of the query's kind; of the other kinds the query sees nothing."""
+    def _rows(self, path: str, kind: str) -> tuple[list[Row], NDArray[Any]]:
+        """Whatever has a vector of the query's kind; of the other kinds the query sees nothing."""
         known = self._matrices.get((path, kind))
         if known is None:
-            entries = [e for e in self.entries if path in e.vectors and e.vectors[path].kind == kind]
-            rows = [entry.vectors[path].values for entry in entries]
-            known = self._matrices[path, kind] = (entries, np.stack(rows) if rows else np.empty((0, 0)))
+            nested = self.definition.is_nested(path)
+            holders = [
+                Row(holder, entry) for entry in self.entries for holder in (entry.nested if nested else (entry,))
+            ]
+            rows = [row for row in holders if path in row.holder.vectors and row.holder.vectors[path].kind == kind]
+            values = [row.holder.vectors[path].values for row in rows]
+            known = self._matrices[path, kind] = (rows, np.stack(values) if values else np.empty((0, 0)))
         return known
+
+
+def _documents(nearest: Iterable[tuple[Row, float]], wanted: Clause | None) -> list[Hit]:
+    """The documents of what was found, best first and each once, that pass the parentFilter."""
+    hits: dict[int, Hit] = {}
+    for row, score in nearest:
+        if wanted is None or wanted.matches(row.document.fields):
+            hits.setdefault(id(row.document), Hit(row.document.id, score))
+    return list(hits.values())
 
 
 def _check_dimensions(searched: VectorField, vector: Vector) -> None:

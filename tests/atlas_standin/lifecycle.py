@@ -35,7 +35,23 @@ STATES: Final = (
     UNSEEN,
     NOT_INITIALIZED,
 )
-_ANSWERING: Final = (READY, STALE, DOES_NOT_EXIST)
+# A search of an index that does not exist gets an answer too, but nobody calls it queryable.
+_QUERYABLE: Final = (READY, STALE)
+
+
+def overall_status(main: str, staged: str, *, main_is_latest: bool) -> str:
+    """The status a listing gives an index for those of its two generations; one that is not there DOES_NOT_EXIST."""
+    if main in (PENDING, BUILDING):
+        return main
+    if main == DOES_NOT_EXIST:
+        return BUILDING if staged in (READY, STALE) else staged
+    if main == STALE and main_is_latest:
+        return BUILDING if staged in (BUILDING, READY) else STALE
+    if main_is_latest:
+        return main
+    if staged == FAILED:
+        return STALE if main == STALE else FAILED
+    return BUILDING
 
 
 @dataclass(eq=False)
@@ -55,7 +71,7 @@ class Generation:
 
     @property
     def queryable(self) -> bool:
-        return self.state in _ANSWERING if self.queryable_override is None else self.queryable_override
+        return self.state in _QUERYABLE if self.queryable_override is None else self.queryable_override
 
     @property
     def listed_state(self) -> str:
@@ -76,7 +92,7 @@ class Generation:
             "status": self.listed_state,
             "queryable": self.queryable,
             "definitionVersion": {"version": self.version, "createdAt": self.created_at},
-            "definition": self.given,
+            "definition": self.given if self.definition is None else self.definition.listed(),
         }
         if self.message is not None:
             body["message"] = self.message
@@ -101,9 +117,16 @@ class SearchIndex:
     def latest(self) -> Generation:
         return self.staged or self.main
 
+    @property
+    def status(self) -> str:
+        if self.dropped:
+            return DELETING
+        staged = DOES_NOT_EXIST if self.staged is None else self.staged.listed_state
+        return overall_status(self.main.listed_state, staged, main_is_latest=self.main.version == self.latest.version)
+
     def listed(self, *, with_type: bool) -> dict[str, Any]:
         """The index's document in `$listSearchIndexes`; community's mongot leaves the type out."""
-        state = DELETING if self.dropped else self.latest.listed_state
+        state = self.status
         queryable = self.main.queryable and not self.dropped
         detail: dict[str, Any] = {
             "hostname": "atlas-standin-shard-00-00",

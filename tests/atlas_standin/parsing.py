@@ -158,3 +158,24 @@ def list_of(parse: Parser[T]) -> Parser[list[T]]:
         return [parse(item, at.element(position)) for position, item in enumerate(value)]
 
     return parse_all
+
+
+def nonempty_list_of(parse: Parser[T]) -> Parser[list[T]]:
+    def parse_some(value: Any, at: Location) -> list[T]:
+        items = list_of(parse)(value, at)
+        if not items:
+            at.refuse("cannot be empty")
+        return items
+
+    return parse_some
+
+
+def nonblank_string(value: Any, at: Location) -> str:
+    text = string(value, at)
+    if not text.strip():
+        at.refuse("cannot be blank")
+    return text
+
+
+def anything(value: Any, _at: Location) -> Any:
+    return value

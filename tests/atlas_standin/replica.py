@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import bson
 
-from .indexed import SeenDocument
+from .entries import SeenDocument
 from .wire import CODEC
 
 Namespace = tuple[str, str]

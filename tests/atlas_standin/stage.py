@@ -10,8 +10,19 @@ from bson import Decimal128
 from .errors import FAILED_TO_PARSE, CommandError, MongotError
 from .filters import Clause, parse_filter
 from .mql import check_filter
-from .parsing import Fields, Location, bson_type, document, nonempty_string, one_of, positive, string, within
-from .parsing import boolean as boolean_field
+from .parsing import (
+    Fields,
+    Location,
+    anything,
+    boolean,
+    bson_type,
+    document,
+    nonempty_list_of,
+    nonempty_string,
+    positive,
+    string,
+    within,
+)
 from .vectors import Vector, query_vector
 
 LIMIT_NOT_A_NUMBER: Final = 8575100
@@ -26,11 +37,17 @@ class Criteria:
     path: str
     vector: Vector | None
     limit: int
-    exact: bool
+    candidates: int | None
     filter: Clause | None
+    parent_filter: Clause | None
     stored_source: bool
     explain: bool
-    nested: bool
+    score_mode: str | None
+
+    @property
+    def exact(self) -> bool:
+        """Whether every vector is compared, not only as many as there are candidates."""
+        return self.candidates is None
 
 
 def check_as_mongod(spec: Any) -> None:
@@ -68,23 +85,36 @@ def parse_as_mongot(spec: dict[str, Any]) -> Criteria:
     stage.optional("searchNodePreference", _node_preference)
     index = stage.required("index", nonempty_string)
     path = stage.required("path", string)
-    exact = stage.optional("exact", boolean_field) or False
+    exact = stage.optional("exact", boolean) or False
     candidates = stage.optional("numCandidates", within(1, 10_000))
     limit = None if exact else _approximate_limit(stage, candidates)
     if exact and candidates is not None:
         raise MongotError('"numCandidates" must be omitted when "exact" is set to true')
     vector = _vector(stage)
     clause = stage.optional("filter", parse_filter)
-    explain = not exact and stage.optional("explainOptions", document) is not None
+    parent_clause = stage.optional("parentFilter", parse_filter)
+    explain = not exact and stage.optional("explainOptions", _explain_options) is not None
     if limit is None:
         limit = stage.required("limit", positive)
-    stored_source = stage.optional("returnStoredSource", boolean_field) or False
-    nested = stage.optional("nestedOptions", _nested_options) is not None
-    return Criteria(index, path, vector, limit, exact, clause, stored_source, explain, nested)
+    stored_source = stage.optional("returnStoredSource", boolean) or False
+    score_mode = stage.optional("nestedOptions", _score_mode)
+    return Criteria(index, path, vector, limit, candidates, clause, parent_clause, stored_source, explain, score_mode)
 
 
-def _nested_options(value: Any, at: Location) -> str:
-    return Fields(document(value, at), at).required("scoreMode", one_of("max", "avg"))
+def _score_mode(value: Any, at: Location) -> str:
+    options = Fields(document(value, at), at)
+    mode = options.optional("scoreMode", string)
+    if mode not in (None, "max", "avg"):
+        raise MongotError(f'scoreMode: "{mode}" is not supported. Accepted values are "max" or "avg"')
+    options.refuse_others()
+    return mode or "max"
+
+
+def _explain_options(value: Any, at: Location) -> list[Any]:
+    options = Fields(document(value, at), at)
+    ids = options.optional("traceDocumentIds", nonempty_list_of(anything))
+    options.refuse_others()
+    return ids or []
 
 
 def _node_preference(value: Any, at: Location) -> None:
@@ -103,14 +133,11 @@ def _approximate_limit(stage: Fields, candidates: int | None) -> int:
 def _vector(stage: Fields) -> Vector | None:
     """The query vector; None when the stage asks for automatic embedding instead."""
     vector = stage.optional("queryVector", query_vector)
-    text = stage.optional("query", _query_text)
-    model = stage.optional("model", string)
-    if (vector is None) == (text is None):
+    query = _has_query(stage)
+    if (vector is not None) == query:
         raise MongotError("Exactly one and only one of query and queryVector can be present")
     if vector is None:
         return None
-    if model is not None:
-        raise MongotError("model can only be specified when using 'query' for auto-embedding, not with 'queryVector'")
     position = vector.first_non_finite
     if position is not None:
         raise MongotError(
@@ -120,9 +147,16 @@ def _vector(stage: Fields) -> Vector | None:
     return vector
 
 
-def _query_text(value: Any, at: Location) -> str:
-    if isinstance(value, dict):
-        return Fields(value, at).required("text", string)
-    if not isinstance(value, str):
-        raise MongotError("query must be a string or document")
-    return value
+def _has_query(stage: Fields) -> bool:
+    """Whether the stage asks for automatic embedding; text and model of it may still be missing."""
+    query = stage.optional("query", anything)
+    model = stage.optional("model", nonempty_string)
+    if model is not None and query is None:
+        raise MongotError("model can only be specified when using 'query' for auto-embedding, not with 'queryVector'")
+    if isinstance(query, dict):
+        body = Fields(query, stage.at)
+        body.optional("text", string)
+        body.refuse_others()
+    elif query is not None and bson_type(query) != "STRING":
+        raise MongotError(f"query must be a string or document, but got {bson_type(query)}")
+    return query is not None

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from .backing import Backing
-from .catalog import Catalog, Pace
+from .catalog import Catalog, Pace, Which
 from .cluster import Flavour, Knobs, Prefix, SearchServiceKind
 from .desk import SearchDesk
 from .errors import CommandError
@@ -135,11 +135,14 @@ class AtlasStandin:
         *,
         message: str | None = None,
         queryable: bool | None = None,
+        which: Which = "latest",
     ) -> None:
         """Put an index into one of `lifecycle.STATES`; it stays there until told otherwise.
 
-        While an update builds this is about the staged definition. `queryable` is what the listing then says,
-        by default what belongs to the state; UNSEEN and NOT_INITIALIZED are listed as PENDING.
+        While an update builds this is about the staged definition, or about that of `which`: "main", or "staged",
+        which without an update builds the main definition anew and waits for `finish_builds` to take its place.
+        `queryable` is what the listing then says, by default what belongs to the state; UNSEEN and NOT_INITIALIZED
+        are listed as PENDING.
 
         Raises:
             LookupError: there is no such index.
@@ -147,7 +150,7 @@ class AtlasStandin:
         with self._desk.lock:
             for known in self._catalog.in_namespace((database, collection)):
                 if known.name == index:
-                    self._catalog.set_state(known, state, message, queryable)
+                    self._catalog.set_state(known, state, message, queryable, which)
                     return
         raise LookupError(f"no search index {index!r} on {database}.{collection}")
 

@@ -35,7 +35,14 @@ ACCEPTED: list[dict[str, Any]] = [
     {"fields": [vector(numDimensions=8192), vector(path="w", numDimensions=1.0)]},
     {"fields": [VECTOR], "numPartitions": 64, "storedSource": False},
     {"fields": [VECTOR], "storedSource": {"include": ["s"]}},
+    {"fields": [VECTOR], "storedSource": {"include": ["a", "b.c", "b.d", "a"]}},
+    {"fields": [VECTOR], "storedSource": {"exclude": ["s", "st.u"], "include": None}},
+    {"fields": [VECTOR], "storedSource": None},
     {"fields": [vector(path="a.v")], "nestedRoot": "a"},
+    {"fields": [vector(path="a.b.v")], "nestedRoot": "a.b"},
+    {"fields": [VECTOR, {"type": "filter", "path": "a.s"}], "nestedRoot": "a"},
+    {"fields": [VECTOR, {"type": "filter", "path": "a.b.s"}], "nestedRoot": "a"},
+    {"fields": [VECTOR, FILTER], "nestedRoot": "s"},
 ]
 
 
@@ -105,6 +112,50 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         '"userCommand.indexes[0].storedSource" one of [include, exclude] must be present',
     ),
     (
+        {"fields": [VECTOR], "storedSource": {"include": []}},
+        '"userCommand.indexes[0].storedSource.include" cannot be empty',
+    ),
+    (
+        {"fields": [VECTOR], "storedSource": {"exclude": ["a", " "]}},
+        '"userCommand.indexes[0].storedSource.exclude[1]" cannot be blank',
+    ),
+    (
+        {"fields": [VECTOR], "storedSource": {"include": ["a", 1]}},
+        '"userCommand.indexes[0].storedSource.include[1]" must be a string',
+    ),
+    (
+        {"fields": [VECTOR], "storedSource": {"include": "a"}},
+        '"userCommand.indexes[0].storedSource.include" must be a array',
+    ),
+    (
+        {"fields": [VECTOR], "storedSource": {"include": ["a"], "exclude": ["b"]}},
+        '"userCommand.indexes[0].storedSource" only one of [include, exclude] may be present',
+    ),
+    (
+        {"fields": [VECTOR], "storedSource": {"include": ["a.b.c", "a"]}},
+        '"userCommand.indexes[0].storedSource" path collision is not allowed',
+    ),
+    (
+        {"fields": [VECTOR], "storedSource": {"include": ["a"], "only": 1}},
+        '"userCommand.indexes[0].storedSource" unrecognized field "only"',
+    ),
+    (
+        {"fields": [VECTOR], "storedSource": ["a"]},
+        '"userCommand.indexes[0].storedSource" must be a boolean or document',
+    ),
+    (
+        {"fields": [VECTOR], "storedSource": 1},
+        '"userCommand.indexes[0].storedSource" must be a boolean or document',
+    ),
+    (
+        {"fields": [vector(path="ab.v")], "nestedRoot": "a"},
+        '"userCommand.indexes[0]" nestedRoot "a" does not match any vector field path in the index definition',
+    ),
+    (
+        {"fields": [VECTOR], "nestedRoot": ["v"]},
+        '"userCommand.indexes[0].nestedRoot" must be a string',
+    ),
+    (
         {"fields": [VECTOR], "nestedRoot": "x"},
         '"userCommand.indexes[0]" nestedRoot "x" does not match any vector field path in the index definition',
     ),
@@ -139,6 +190,32 @@ def test_unknown_properties_are_refused_where_the_definition_is_closed() -> None
 def test_automatic_embedding_is_not_simulated() -> None:
     with pytest.raises(CommandError, match="does not simulate automatic embedding"):
         parse({"fields": [{"type": "text", "path": "t", "model": "voyage-4"}]})
+
+
+LISTED: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"fields": [VECTOR, FILTER]}, {"fields": [VECTOR, FILTER]}),
+    ({"fields": [vector(quantization="none", indexingMethod="hnsw")], "numPartitions": 1}, {"fields": [VECTOR]}),
+    ({"fields": [vector(numDimensions=8.0)], "storedSource": False, "nestedRoot": None}, {"fields": [VECTOR]}),
+    ({"fields": [vector(hnswOptions={"maxEdges": 16, "numEdgeCandidates": 100})]}, {"fields": [VECTOR]}),
+    ({"fields": [vector(hnswOptions={})]}, {"fields": [VECTOR]}),
+    (
+        {"fields": [vector(hnswOptions={"maxEdges": 32, "numEdgeCandidates": 100})]},
+        {"fields": [vector(hnswOptions={"maxEdges": 32})]},
+    ),
+    (
+        {"fields": [vector(path="a.v", quantization="scalar", indexingMethod="flat")], "nestedRoot": "a"},
+        {"fields": [vector(path="a.v", quantization="scalar", indexingMethod="flat")], "nestedRoot": "a"},
+    ),
+    (
+        {"fields": [VECTOR], "numPartitions": 2, "storedSource": {"exclude": ["b", "a", "b"]}},
+        {"fields": [VECTOR], "numPartitions": 2, "storedSource": {"exclude": ["a", "b"]}},
+    ),
+]
+
+
+@pytest.mark.parametrize(("given", "listed"), LISTED)
+def test_listings_leave_defaults_out(given: dict[str, Any], listed: dict[str, Any]) -> None:
+    assert listed == parse(given).listed()
 
 
 def test_a_forgotten_type_lacks_mappings() -> None:

@@ -120,6 +120,80 @@ def test_the_listing_may_call_any_state_queryable(open_standin: Open) -> None:
         standin.set_state(memories.database.name, memories.name, INDEX, "DONE")
 
 
+# What a listing makes of main and staged definition, if the staged is an update, and if main itself is built anew.
+PAIRS: list[tuple[str, str, str, str, bool]] = [
+    ("READY", "PENDING", "BUILDING", "READY", True),
+    ("READY", "BUILDING", "BUILDING", "READY", True),
+    ("READY", "READY", "BUILDING", "READY", True),
+    ("READY", "STALE", "BUILDING", "READY", True),
+    ("READY", "FAILED", "FAILED", "READY", True),
+    ("READY", "DOES_NOT_EXIST", "BUILDING", "READY", True),
+    ("STALE", "PENDING", "BUILDING", "STALE", True),
+    ("STALE", "BUILDING", "BUILDING", "BUILDING", True),
+    ("STALE", "READY", "BUILDING", "BUILDING", True),
+    ("STALE", "STALE", "BUILDING", "STALE", True),
+    ("STALE", "FAILED", "STALE", "STALE", True),
+    ("FAILED", "BUILDING", "BUILDING", "FAILED", False),
+    ("FAILED", "READY", "BUILDING", "FAILED", False),
+    ("FAILED", "FAILED", "FAILED", "FAILED", False),
+    ("PENDING", "READY", "PENDING", "PENDING", False),
+    ("BUILDING", "FAILED", "BUILDING", "BUILDING", False),
+    ("BUILDING", "READY", "BUILDING", "BUILDING", False),
+    ("DOES_NOT_EXIST", "PENDING", "PENDING", "PENDING", False),
+    ("DOES_NOT_EXIST", "BUILDING", "BUILDING", "BUILDING", False),
+    ("DOES_NOT_EXIST", "READY", "BUILDING", "BUILDING", False),
+    ("DOES_NOT_EXIST", "STALE", "BUILDING", "BUILDING", False),
+    ("DOES_NOT_EXIST", "FAILED", "FAILED", "FAILED", False),
+    ("DOES_NOT_EXIST", "DOES_NOT_EXIST", "DOES_NOT_EXIST", "DOES_NOT_EXIST", False),
+]
+
+
+def test_the_status_of_every_pair_of_main_and_staged_definition(open_standin: Open) -> None:
+    standin, memories = open_standin()
+    standin.pace.build_seconds = None
+    names = (memories.database.name, memories.name, INDEX)
+    for updated in (False, True):
+        if updated:
+            memories.update_search_index(INDEX, WIDER)
+        for main, staged, update, rebuild, queryable in PAIRS:
+            standin.set_state(*names, main, which="main")
+            standin.set_state(*names, staged, which="staged")
+            assert status(memories) == (update if updated else rebuild, queryable), (main, staged, updated)
+            detail = listed(memories)[0]["statusDetail"][0]
+            assert (detail["status"], detail["queryable"]) == status(memories)
+            states = [(detail[which]["status"], detail[which]["queryable"]) for which in ("mainIndex", "stagedIndex")]
+            assert states == [(state, state in ("READY", "STALE")) for state in (main, staged)]
+
+
+def test_a_staged_definition_that_is_ready_takes_over_when_builds_finish(open_standin: Open) -> None:
+    standin, memories = open_standin(lag=None)
+    names = (memories.database.name, memories.name, INDEX)
+    standin.set_state(*names, "STALE", which="main", message="lost the change stream")
+    memories.insert_one(at_angle(1, 0.0))
+    standin.set_state(*names, "READY", which="staged")
+    assert (status(memories), found(memories)) == (("BUILDING", True), [])
+    standin.finish_builds()
+    assert (status(memories), found(memories)) == (("READY", True), [1])
+    assert listed(memories)[0]["latestDefinitionVersion"]["version"] == 0
+
+
+@pytest.mark.parametrize(("state", "listing"), [("DOES_NOT_EXIST", "DOES_NOT_EXIST"), ("UNSEEN", "PENDING")])
+def test_what_does_not_exist_is_not_queryable(open_standin: Open, state: str, listing: str) -> None:
+    standin, memories = open_standin()
+    standin.set_state(memories.database.name, memories.name, INDEX, state)
+    assert status(memories) == (listing, False)
+
+
+def test_listings_show_the_definition_as_given_and_as_understood(open_standin: Open) -> None:
+    _, memories = open_standin(indexed=False)
+    vector, filtered = DEFINITION["fields"]
+    given = {"fields": [{**vector, "quantization": "none"}, filtered], "numPartitions": 1, "storedSource": False}
+    memories.create_search_index(model(given))
+    (index,) = listed(memories)
+    assert index["latestDefinition"] == given
+    assert index["statusDetail"][0]["mainIndex"]["definition"] == DEFINITION
+
+
 def test_atlas_drops_in_its_own_time(open_standin: Open, clock: Clock) -> None:
     standin, memories = open_standin(drop_seconds=5.0)
     memories.insert_one(at_angle(1, 0.0))

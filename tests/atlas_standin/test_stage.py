@@ -1,4 +1,4 @@
-"""The stage's fields, row by row, and where the stage may stand."""
+"""The stage's fields, row by row."""
 
 from __future__ import annotations
 
@@ -6,17 +6,11 @@ from typing import Any
 
 import pytest
 from bson import Decimal128, Int64
+from bson.binary import Binary, BinaryVectorDtype
 
 from .errors import CommandError, MongotError
-from .placement import (
-    check_aggregate_options,
-    check_management_options,
-    check_other_command,
-    check_positions,
-    check_search_meta,
-)
 from .stage import check_as_mongod, parse_as_mongot
-from .test_filters import as_sent
+from .test_filters import INFINITY, as_sent
 
 GOOD: dict[str, Any] = {
     "index": "ix",
@@ -46,6 +40,21 @@ ACCEPTED: list[dict[str, Any]] = [
     {"searchNodePreference": {"key": "a"}},
     {"queryVector": ABSENT, "query": "text", "model": "voyage-4"},
     {"queryVector": ABSENT, "query": {"text": "text"}},
+    {"queryVector": ABSENT, "query": {}},
+    {"queryVector": ABSENT, "query": {"text": None}, "model": None},
+    {"queryVector": ABSENT, "query": "", "exact": True, "numCandidates": ABSENT},
+    {"query": None, "model": None},
+    {"nestedOptions": {}},
+    {"nestedOptions": {"scoreMode": None}},
+    {"nestedOptions": {"scoreMode": "avg"}},
+    {"explainOptions": {}},
+    {"explainOptions": {"traceDocumentIds": None}},
+    {"explainOptions": {"traceDocumentIds": [1, "a", {"b": 1}, None]}},
+    {"explainOptions": 1, "exact": True, "numCandidates": ABSENT},
+    {"parentFilter": None},
+    {"parentFilter": {}},
+    {"parentFilter": {"$or": [{"x": {"$ne": None}}, {"y": {"$in": [1.5]}}]}, "filter": {"x": 1}},
+    {"queryVector": [3.4e38, -3.4e38]},
 ]
 
 
@@ -80,7 +89,15 @@ MONGOT_REFUSES: list[tuple[dict[str, Any], str]] = [
     ({"exact": "true"}, '"exact" must be a boolean'),
     ({"queryVector": ABSENT}, "Exactly one and only one of query and queryVector can be present"),
     ({"query": "text"}, "Exactly one and only one of query and queryVector can be present"),
-    ({"queryVector": ABSENT, "query": 1}, "query must be a string or document"),
+    ({"queryVector": ABSENT, "query": 1}, "query must be a string or document, but got INT32"),
+    ({"query": ["text"]}, "query must be a string or document, but got ARRAY"),
+    ({"queryVector": ABSENT, "query": {"text": 1}}, '"text" must be a string'),
+    ({"queryVector": ABSENT, "query": {"text": "a", "image": "b"}}, 'unrecognized field "image"'),
+    ({"queryVector": ABSENT, "query": {"a": 1, "b": 1}}, 'unrecognized fields ["a", "b"]'),
+    ({"queryVector": ABSENT, "model": "voyage-4"}, "model can only be specified when using 'query'"),
+    ({"queryVector": ABSENT, "query": "text", "model": ""}, '"model" cannot be empty'),
+    ({"queryVector": ABSENT, "query": "text", "model": {}}, '"model" must be a string'),
+    ({"query": "text", "model": "voyage-4"}, "Exactly one and only one of query and queryVector can be present"),
     ({"model": "voyage-4"}, "model can only be specified when using 'query' for auto-embedding"),
     (
         {"queryVector": [1.0, float("nan")]},
@@ -90,10 +107,40 @@ MONGOT_REFUSES: list[tuple[dict[str, Any], str]] = [
         {"queryVector": [1e300, 1.0]},
         "'queryVector' contains a non-finite value (Infinity or NaN) at position [0].",
     ),
+    (
+        {"queryVector": [1.0, -3.5e38]},
+        "'queryVector' contains a non-finite value (Infinity or NaN) at position [1].",
+    ),
+    (
+        {"queryVector": [INFINITY], "exact": True, "numCandidates": ABSENT},
+        "'queryVector' contains a non-finite value (Infinity or NaN) at position [0].",
+    ),
+    (
+        {"queryVector": Binary.from_vector([0.0, -INFINITY], BinaryVectorDtype.FLOAT32)},
+        "'queryVector' contains a non-finite value (Infinity or NaN) at position [1].",
+    ),
+    ({"queryVector": [[INFINITY]]}, "Unsupported BsonValue type: ARRAY"),
+    ({"numCandidates": INFINITY}, '"numCandidates" overflowed, must fit in a 32 bit integer'),
+    ({"numCandidates": -INFINITY}, '"numCandidates" underflowed, must fit in a 32 bit integer'),
+    ({"limit": INFINITY}, '"limit" overflowed, must fit in a 32 bit integer'),
+    ({"parentFilter": [{"x": 1}]}, '"parentFilter" filter must be a document'),
+    ({"parentFilter": "x"}, '"parentFilter" filter must be a document'),
+    ({"parentFilter": {"x": []}}, '"parentFilter" must be a boolean, objectId, number, string, date, uuid, or null'),
+    ({"parentFilter": {"x": {"$regex": "a"}}}, '"parentFilter.x" at least one of ['),
+    ({"parentFilter": {"$and": []}}, '"parentFilter" cannot be empty'),
+    ({"parentFilter": {"x": {"$in": [1, "a"]}}}, '"parentFilter.x.$in" must have elements of the same type'),
+    ({"explainOptions": [1]}, '"explainOptions" must be a document'),
+    ({"explainOptions": {"traceDocumentIds": 1}}, '"explainOptions.traceDocumentIds" must be a array'),
+    ({"explainOptions": {"traceDocumentIds": []}}, '"explainOptions.traceDocumentIds" cannot be empty'),
+    ({"explainOptions": {"ids": [1]}}, '"explainOptions" unrecognized field "ids"'),
     ({"filter": [{"x": 1}]}, '"filter" filter must be a document'),
     ({"filter": {"x": []}}, '"filter" must be a boolean, objectId, number, string, date, uuid, or null'),
     ({"returnStoredSource": 1}, '"returnStoredSource" must be a boolean'),
-    ({"nestedOptions": {"scoreMode": "min"}}, '"nestedOptions.scoreMode" must be one of [avg, max]'),
+    ({"returnStoredSource": "true"}, '"returnStoredSource" must be a boolean'),
+    ({"nestedOptions": {"scoreMode": "min"}}, 'scoreMode: "min" is not supported.'),
+    ({"nestedOptions": {"scoreMode": 1}}, '"nestedOptions.scoreMode" must be a string'),
+    ({"nestedOptions": {"mode": "max"}}, '"nestedOptions" unrecognized field "mode"'),
+    ({"nestedOptions": "max"}, '"nestedOptions" must be a document'),
     ({"searchNodePreference": {"key": ""}}, '"searchNodePreference.key" cannot be empty'),
     # which of two mistakes is told
     ({"index": "", "path": 1}, '"index" cannot be empty'),
@@ -130,101 +177,3 @@ def test_mongod_refuses(spec: Any, code: int, text: str) -> None:
     with pytest.raises(CommandError) as raised:
         check_as_mongod(spec)
     assert (code, text) == (raised.value.code, raised.value.text)
-
-
-SEARCH: dict[str, Any] = {"$vectorSearch": GOOD}
-LISTING: dict[str, Any] = {"$listSearchIndexes": {}}
-
-PLACES: list[tuple[list[dict[str, Any]], int | None]] = [
-    ([SEARCH], None),
-    ([SEARCH, {"$match": {}}], None),
-    ([{"$match": {}}, {"$unionWith": {"coll": "c", "pipeline": [SEARCH]}}], None),
-    ([{"$match": {}}, {"$unionWith": "c"}], None),
-    ([LISTING, {"$match": {}}], None),
-    ([{"$match": {}}, SEARCH], 40602),
-    ([SEARCH, SEARCH], 40602),
-    ([{"$match": {}}, LISTING], 40602),
-    ([{"$unionWith": {"coll": "c", "pipeline": [{"$match": {}}, SEARCH]}}], 40602),
-    ([{"$facet": {"a": [SEARCH]}}], 40600),
-    ([{"$facet": {"a": [LISTING]}}], 40600),
-    ([{"$facet": {"a": [{"$unionWith": {"coll": "c", "pipeline": [SEARCH]}}]}}], 40600),
-    ([{"$lookup": {"from": "c", "pipeline": [SEARCH], "as": "d"}}], 51047),
-    ([{"$lookup": {"pipeline": [{"$unionWith": {"coll": "c", "pipeline": [SEARCH]}}]}}], 51047),
-    ([{**SEARCH, "$match": {}}], 40323),
-]
-
-
-@pytest.mark.parametrize(("pipeline", "code"), PLACES)
-def test_places(pipeline: list[dict[str, Any]], code: int | None) -> None:
-    if code is None:
-        check_positions(pipeline)
-        return
-    with pytest.raises(CommandError) as raised:
-        check_positions(pipeline)
-    assert code == raised.value.code
-
-
-OPTIONS: list[tuple[dict[str, Any], int | None]] = [
-    ({}, None),
-    ({"readConcern": {"level": "local"}}, None),
-    ({"readConcern": {"afterClusterTime": 1}}, None),
-    ({"lsid": 1}, None),
-    ({"apiStrict": False}, None),
-    ({"readConcern": {"level": "majority"}}, 72),
-    ({"readConcern": {"level": "available"}}, 72),
-    ({"autocommit": False, "startTransaction": True}, 263),
-    ({"apiStrict": True}, 323),
-]
-
-
-@pytest.mark.parametrize("name", ["$vectorSearch", "$listSearchIndexes"])
-@pytest.mark.parametrize(("options", "code"), OPTIONS)
-def test_options_of_the_aggregation(name: str, options: dict[str, Any], code: int | None) -> None:
-    if code is None:
-        check_aggregate_options(name, options)
-        return
-    with pytest.raises(CommandError) as raised:
-        check_aggregate_options(name, options)
-    assert code == raised.value.code
-
-
-@pytest.mark.parametrize(
-    ("options", "code"),
-    [
-        ({"writeConcern": {"w": "majority"}}, 72),
-        ({"readConcern": {"level": "local"}}, 72),
-        ({"autocommit": False}, 263),
-        ({"apiStrict": True}, 323),
-    ],
-)
-def test_options_of_a_management_command(options: dict[str, Any], code: int) -> None:
-    with pytest.raises(CommandError) as raised:
-        check_management_options("createSearchIndexes", options)
-    assert code == raised.value.code
-
-
-@pytest.mark.parametrize(
-    ("name", "body", "code"),
-    [
-        ("update", {"updates": [{"q": {}, "u": [SEARCH]}]}, 72),
-        ("findAndModify", {"update": [SEARCH]}, 72),
-        ("bulkWrite", {"ops": [{"update": 0, "updateMods": [SEARCH]}]}, 72),
-        ("create", {"viewOn": "c", "pipeline": [SEARCH]}, 167),
-        ("explain", {"explain": {"aggregate": "c", "pipeline": [SEARCH]}}, 238),
-    ],
-)
-def test_other_commands_with_a_pipeline(name: str, body: dict[str, Any], code: int) -> None:
-    with pytest.raises(CommandError) as raised:
-        check_other_command(name, body)
-    assert code == raised.value.code
-
-
-def test_ordinary_updates_pass() -> None:
-    check_other_command("update", {"updates": [{"q": {}, "u": {"$set": {"x": 1}}}, {"u": [{"$set": {"x": 1}}]}]})
-
-
-def test_search_meta_is_not_there() -> None:
-    check_search_meta([{"$project": {"x": "$$ROOT"}}])
-    with pytest.raises(CommandError) as raised:
-        check_search_meta([{"$project": {"x": "$$SEARCH_META.count"}}])
-    assert raised.value.code == 6347902

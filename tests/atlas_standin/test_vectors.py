@@ -13,8 +13,9 @@ from bson import Decimal128, Int64
 from bson.binary import Binary, BinaryVectorDtype
 
 from .definitions import FilterField, Similarity, VectorDefinition, VectorField
+from .entries import SeenDocument
 from .errors import MongotError
-from .indexed import IndexedCopy, Leniency, SeenDocument
+from .indexed import IndexedCopy, Leniency
 from .parsing import Location
 from .stage import Criteria, parse_as_mongot
 from .test_filters import as_sent
@@ -69,6 +70,17 @@ STORED: list[tuple[Any, bool]] = [
     ([[1.0, 0.0], [1.0]], True),
     ([[1.0], [1.0, 0.0]], False),
     ([[[1.0, 0.0]]], True),
+    # the first that fits but is not finite leaves its place to the next, any other misfit does not
+    ([[math.inf, 0.0], [1.0, 0.0]], True),
+    ([[[1.0, -math.inf]], [[math.nan, 0.0], [1, Int64(0)]]], True),
+    ([[1e300, 1.0], [1.0, 0.0]], True),
+    ([[math.inf, 0.0]], False),
+    ([[math.inf], [1.0, 0.0]], False),
+    ([[math.inf, 0.0], [0.0, 0.0], [1.0, 0.0]], False),
+    ([[], [1.0, 0.0]], False),
+    ([math.inf, [1.0, 0.0]], True),
+    (["a", [1.0, 0.0]], True),
+    ([Binary.from_vector([math.inf, 0.0], BinaryVectorDtype.FLOAT32), FLOATS], True),
     (FLOATS, True),
     (Binary.from_vector([1.0], BinaryVectorDtype.FLOAT32), False),
     (Binary(b"\x27", 9), False),
@@ -86,7 +98,8 @@ def test_what_is_indexed(value: Any, expected: bool) -> None:
 
 def test_of_an_array_of_documents_the_first_vector_is_indexed() -> None:
     declared = VectorDefinition((VectorField("parts.v", 2, "euclidean"),))
-    document = {"_id": 1, "parts": [{"v": "none"}, {"v": [1.0, 0.0]}, {"v": [0.0, 1.0]}]}
+    parts = [{"v": "none"}, {"v": [math.inf, 0.0]}, {"v": [1.0, 0.0]}, {"v": [0.0, 1.0]}]
+    document = {"_id": 1, "parts": parts}
     assert found(declared, [1.0, 0.0], [document], path="parts.v") == {1: 1.0}
 
 
@@ -190,6 +203,7 @@ MISFITS: list[tuple[VectorDefinition, Criteria, str]] = [
         "vector field is indexed with 2 dimensions but queried with 1",
     ),
     (definition(), criteria([0.0, 0.0], filter={"q": 1}), "Path 'q' needs to be indexed as filter"),
+    (definition(), criteria([0.0, 0.0], parentFilter={"q": 1}), "Path 'q' needs to be indexed as filter"),
     (
         definition(),
         criteria([1.0, 0.0], returnStoredSource=True),
@@ -213,6 +227,12 @@ def test_queries_that_do_not_fit_the_index(declared: VectorDefinition, query: Cr
     with pytest.raises(MongotError) as raised:
         copy_of(declared, []).search(query, STRICT, random.Random(0))
     assert text == str(raised.value)
+
+
+def test_nulls_at_a_vector_path_can_be_asked_for() -> None:
+    declared = VectorDefinition((VectorField("v", 2, "cosine"), VectorField("w", 2, "cosine")))
+    documents = [{"_id": n, "v": [1.0, 0.0], "w": w} for n, w in enumerate([None, [None], [1.0, 0.0], "a"])]
+    assert {0, 1} == found(declared, [1.0, 0.0], documents, filter={"w": None}).keys()
 
 
 def test_the_filter_comes_before_the_limit() -> None:

@@ -10,11 +10,14 @@ from bson import Code, DatetimeMS, Int64, ObjectId
 from bson.binary import UUID_SUBTYPE, Binary
 
 NULL: Final = "null"
+BOOLEAN: Final = "boolean"
 NUMBER: Final = "number"
 STRING: Final = "string"
+DATE: Final = "date"
 OBJECT_ID: Final = "objectId"
+UUID: Final = "uuid"
 
-# Lucene's longest term, by which mongot cuts what it indexes but not what it is asked for.
+# Lucene's longest term, in UTF-16 units: mongot cuts by it what it indexes, but not what it is asked for.
 LONGEST_STRING: Final = 8191
 
 
@@ -49,18 +52,18 @@ def scalar(value: Any) -> Scalar | None:
     if make is not None:
         return make(value)
     if isinstance(value, Binary) and value.subtype == UUID_SUBTYPE and len(value) == 16:
-        return Scalar("uuid", bytes(value))
+        return Scalar(UUID, bytes(value))
     return None
 
 
 _SCALARS: Final[Mapping[type, Callable[[Any], Scalar]]] = {
     type(None): lambda value: Scalar(NULL, value),
-    bool: lambda value: Scalar("boolean", value),
+    bool: lambda value: Scalar(BOOLEAN, value),
     int: lambda value: Scalar(NUMBER, value),
     Int64: lambda value: Scalar(NUMBER, int(value)),
     float: lambda value: Scalar(NUMBER, value),
     str: lambda value: Scalar(STRING, value),
-    DatetimeMS: lambda value: Scalar("date", int(value)),
+    DatetimeMS: lambda value: Scalar(DATE, int(value)),
     ObjectId: lambda value: Scalar(OBJECT_ID, value.binary),
 }
 
@@ -73,16 +76,36 @@ def _flattened(value: Any) -> Iterator[Scalar]:
     found = scalar(value)
     if found is None or isinstance(value, Code):
         return
-    yield Scalar(STRING, found.value[:LONGEST_STRING]) if found.kind == STRING else found
+    yield Scalar(STRING, _cut(found.value)) if found.kind == STRING else found
 
 
-def found_at(document: Mapping[str, Any], paths: Collection[str]) -> Iterator[tuple[str, Any]]:
-    """Every value at one of the paths, in the document's order.
+def _cut(text: str) -> str:
+    """As much of a text as becomes a term; half of a surrogate pair at its end becomes U+FFFD."""
+    if 2 * len(text) <= LONGEST_STRING:
+        return text
+    return text.encode("utf-16-le")[: 2 * LONGEST_STRING].decode("utf-16-le", "replace")
 
-    Arrays of sub-documents are entered. A literal key "a.b" is the path a.b.
+
+def holds_null(value: Any) -> bool:
+    """Whether a value is null, or an array with a null in it."""
+    return value is None or (isinstance(value, list) and any(map(holds_null, value)))
+
+
+def found_at(document: Mapping[str, Any], paths: Collection[str], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value at one of the paths, in the document's order, and nulls on the way to one.
+
+    Arrays of sub-documents are entered. A literal key "a.b" is the path a.b. `prefix` is the path of the document
+    itself, with a dot, if it is a nested one.
     """
     parents = {path[:dot] for path in paths for dot, sign in enumerate(path) if sign == "."}
-    return _walk(document, "", frozenset(paths), frozenset(parents))
+    return _walk(document, prefix, frozenset(paths), frozenset(parents))
+
+
+def documents_at(document: Mapping[str, Any], path: str) -> Iterator[Mapping[str, Any]]:
+    """The documents at a path: the one there, or those in the array there."""
+    for place, value in found_at(document, [path]):
+        if place == path:
+            yield from _documents(value)
 
 
 def _walk(
@@ -92,6 +115,8 @@ def _walk(
         path = prefix + key
         if path in paths:
             yield path, value
+        elif path in parents and holds_null(value):
+            yield path, None
         if path in parents:
             for child in _documents(value):
                 yield from _walk(child, f"{path}.", paths, parents)

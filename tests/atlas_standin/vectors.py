@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -61,7 +61,7 @@ def query_vector(value: Any, at: Location) -> Vector:
 
 
 def stored_vectors(value: Any) -> Iterator[Vector]:
-    """The vectors in a document's field, outermost first; an index takes or refuses the first of them."""
+    """The vectors in a document's field, outermost first."""
     if isinstance(value, list):
         if set(map(type, value)) <= _NUMBERS:
             yield _from_numbers(value)
@@ -75,14 +75,23 @@ def stored_vectors(value: Any) -> Iterator[Vector]:
             return
 
 
-def is_indexable(vector: Vector, field: VectorField) -> bool:
-    """Whether the index takes the vector; what it does not take it skips without a word."""
-    if vector.dimensions != field.dimensions or vector.first_non_finite is not None:
-        return False
-    if field.similarity == "cosine" and vector.is_zero:
-        return False
+def first_indexable(vectors: Iterable[Vector], field: VectorField) -> Vector | None:
+    """The one vector of a document that the index takes for a field; the others it skips without a word.
+
+    One of other dimensions, or a zero vector under cosine, ends the search; one that fits but cannot be indexed
+    leaves the place to the next.
+    """
+    for vector in vectors:
+        if vector.dimensions != field.dimensions or (field.similarity == "cosine" and vector.is_zero):
+            return None
+        if _is_indexable(vector, field):
+            return vector
+    return None
+
+
+def _is_indexable(vector: Vector, field: VectorField) -> bool:
     if vector.kind == FLOAT:
-        return True
+        return vector.first_non_finite is None
     if field.quantization != "none":
         return False
     return vector.kind == BYTE or field.similarity == "euclidean"
